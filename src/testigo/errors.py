@@ -1,0 +1,112 @@
+"""The errors that a user can meet, and what each means for the process.
+
+::
+
+    TestigoError                 exit code 2: the input is wrong
+    ├── CampaignError            the campaign file
+    ├── DataError                rows, files and splits
+    ├── EncodingError            what the model would see
+    ├── ModelError               base, adapter, precision
+    ├── WorkspaceError           folder, disk, another campaign's workspace
+    ├── LedgerError              the record of what happened
+    ├── ResumeRefused            the run on disk is not the run that was asked for
+    ├── MissingExtra             an optional library is not installed
+    ├── GateFailed               exit code 1: a stop-rule found a fault
+    ├── VerificationFailed       exit code 1: a dossier, adapter or ledger is not what it claims
+    └── Interrupted              exit code 3: run the same command again to go on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, in four parts."""
+
+    expected: str
+    found: str
+    where: str
+    action: str
+
+    def __str__(self) -> str:
+        return f"{self.where}\n  expected: {self.expected}\n  found:    {self.found}\n  do:       {self.action}"
+
+
+class TestigoError(Exception):
+    """A user's error: one or many problems, each in four parts, never a traceback."""
+
+    exit_code = 2
+    __test__ = False
+
+    def __init__(
+        self,
+        *,
+        expected: str = "",
+        found: str = "",
+        where: str = "",
+        action: str = "",
+        problems: Sequence[Problem] = (),
+    ) -> None:
+        self.problems = tuple(problems) or (Problem(expected, found, where, action),)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class CampaignError(TestigoError):
+    """The campaign file cannot be what the user meant."""
+
+
+class DataError(TestigoError):
+    """Rows, files or splits are not usable as they are."""
+
+
+class EncodingError(TestigoError):
+    """What the model would see is not what the row says."""
+
+
+class ModelError(TestigoError):
+    """The base, the adapter or the precision cannot be used."""
+
+
+class WorkspaceError(TestigoError):
+    """The workspace folder cannot be used."""
+
+
+class LedgerError(TestigoError):
+    """The ledger cannot be read or written."""
+
+
+class ResumeRefused(TestigoError):
+    """The run on disk is another run than the one that was asked for."""
+
+
+class MissingExtra(TestigoError):
+    """An optional library is needed and not installed."""
+
+    def __init__(self, library: str, extra: str, what_for: str) -> None:
+        super().__init__(
+            expected=f"the library {library}, which {what_for}",
+            found="it is not installed",
+            where=f"extra '{extra}'",
+            action=f"pip install 'testigo[{extra}]'",
+        )
+
+
+class GateFailed(TestigoError):
+    """A stop-rule found a fault; the campaign waits until it is mended or waived with a reason."""
+
+    exit_code = 1
+
+
+class VerificationFailed(TestigoError):
+    """Something on disk is not what its record says."""
+
+    exit_code = 1
+
+
+class Interrupted(TestigoError):
+    """The work was stopped from outside; the same command goes on."""
+
+    exit_code = 3
