@@ -1,0 +1,36 @@
+"""From the campaign to its task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from testigo.errors import CampaignError
+from testigo.tasks.extraction import Extraction
+from testigo.tasks.generation import Generation
+from testigo.tasks.schema import read_schema
+from testigo.tasks.task import Task
+
+if TYPE_CHECKING:
+    from testigo.campaign import Campaign
+
+
+def task_for(campaign: Campaign) -> Task:
+    """The task of a campaign, with its schema read and checked.
+
+    Raises
+    ------
+    CampaignError
+        When the schema cannot be used, or the system message asks for a `{schema}` that the campaign does not name.
+    """
+    asked = campaign.task
+    if asked.kind == "generation":
+        return Generation(asked.input, asked.target, asked.system)
+    schema = None if asked.schema_file is None else read_schema(campaign.folder / asked.schema_file)
+    if schema is None and asked.system is not None and "{schema}" in asked.system:
+        raise CampaignError(
+            expected="`task.schema`, since `task.system` holds {schema}",
+            found="no schema",
+            where=str(campaign.path),
+            action="add `schema: FILE` to `task`, or remove {schema} from `system`",
+        )
+    return Extraction(asked.input, asked.target, schema, asked.system)
