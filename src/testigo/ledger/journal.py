@@ -1,0 +1,366 @@
+"""The ledger itself: append, read, verify, export, and the life of runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from testigo.errors import LedgerError
+from testigo.ledger import kinds, store
+from testigo.ledger.anchor import Head, Recalled, anchor_fault, head_path, recall, write_head
+from testigo.ledger.event import GENESIS, Event, canonical_json, chain_faults, check_kind, digest_of
+from testigo.ledger.export import event_from, write_export
+from testigo.ledger.process import process_is_alive, this_process
+from testigo.ledger.runs import Run, check_transition, fold, known
+
+_events = store.events_table
+Progress = Callable[[str], tuple[int | None, float | None]]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Ledger:
+    """An append-only, hash-chained record on SQLite that many processes may write at once.
+
+    Use `Ledger.open`. It keeps no connection open between calls, so it may be shared by threads and forked processes.
+    """
+
+    def __init__(self, path: Path, engine: sa.Engine, clock: Callable[[], datetime]) -> None:
+        self.path = path
+        self._engine = engine
+        self._clock = clock
+
+    @classmethod
+    def open(
+        cls,
+        where: Path | str,
+        *,
+        create: bool = True,
+        wait_seconds: float = 60.0,
+        clock: Callable[[], datetime] = _now,
+    ) -> Ledger:
+        """Open a ledger, and make it when it does not exist.
+
+        Parameters
+        ----------
+        where
+            A file, usually `ledger.sqlite` in the workspace. Its folder must exist.
+        create
+            False refuses to make a new one.
+        wait_seconds
+            How long an append waits for other writers before it gives up [s].
+
+        Raises
+        ------
+        LedgerError
+            When the file is something else, or cannot be read or written.
+        """
+        text = str(where)
+        if "://" in text:
+            raise LedgerError(
+                expected="a file",
+                found=text.split("://")[0] + "://…",
+                where="the ledger's place",
+                action="give a file; database servers are not supported yet",
+            )
+        path = Path(where)
+        if not create and not path.is_file():
+            raise LedgerError(
+                expected="a ledger",
+                found="no such file",
+                where=text,
+                action="run the campaign first, or give the right workspace",
+            )
+        engine = store.make_engine(path, wait_seconds)
+        store.create(engine, path, wait_seconds)
+        return cls(path, engine, clock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file. Nothing is pending: each append was written when it returned."""
+        self._engine.dispose()
+
+    # -- events ------------------------------------------------------------------------------------------------
+
+    def append(self, kind: str, body: Mapping[str, Any], *, run: str | None = None) -> Event:
+        """Add one event and return it; when this returns, the event is on the disk.
+
+        Raises
+        ------
+        LedgerError
+            When the body is not plain JSON, when the kind changes a run's state (use the methods for runs), when
+            events are missing at the end, or when the file cannot be written.
+        """
+        if kind in kinds.RUN_STATE_KINDS:
+            raise LedgerError(
+                expected="an event that does not change a run's state",
+                found=kind,
+                where="Ledger.append",
+                action="use plan_run, start_run, end_run or invalidate_run",
+            )
+        return self._append(lambda _: (kind, body, run))
+
+    def events(self, kind: str | None = None, run: str | None = None) -> tuple[Event, ...]:
+        """The events in their order, all or those of one kind, of one run, or both."""
+        query = sa.select(_events).order_by(_events.c.number)
+        if kind is not None:
+            query = query.where(_events.c.kind == kind)
+        if run is not None:
+            query = query.where(_events.c.run == run)
+        with store.reading(self._engine, self.path) as connection:
+            return _whole(_read(connection, query), self.path)
+
+    def head(self) -> Head:
+        """The number and digest of the last event."""
+        with store.reading(self._engine, self.path) as connection:
+            return _head(connection)
+
+    def verify(self) -> tuple[str, ...]:
+        """Faults in words, the first broken link first; empty when nothing was changed and nothing is missing."""
+        recalled = recall(head_path(self.path))
+        try:
+            with store.reading(self._engine, self.path) as connection:
+                events = list(_read(connection, sa.select(_events).order_by(_events.c.number)))
+                triggers = store.missing_triggers(connection)
+                anchor = _anchor_fault(connection, recalled)
+        except LedgerError as error:
+            return (f"the file is damaged: {error.problems[0].found}",)
+        faults = [*chain_faults(events), *filter(None, [anchor])]
+        if triggers:
+            faults.append(f"the guards against changes were removed: {', '.join(triggers)}")
+        return tuple(faults)
+
+    def export(self, path: Path) -> int:
+        """Write all events as JSON lines that `verify_export` can check alone; returns how many."""
+        return write_export(Path(path), self.events())
+
+    # -- runs --------------------------------------------------------------------------------------------------
+
+    def runs(self) -> tuple[Run, ...]:
+        """Every run that was ever planned, in that order, with its state as the events tell it."""
+        return tuple(fold(self.events()).values())
+
+    def plan_run(self, id: str, *, variant: str, seed: int, defines: Mapping[str, Any]) -> Run:
+        """Record a run before it starts. The same run again changes nothing and writes nothing.
+
+        Raises
+        ------
+        LedgerError
+            When the id is known with another definition.
+        """
+        wanted = Run(id, variant, seed, "planned", defines=json.loads(canonical_json(defines)))
+
+        def event(runs: Mapping[str, Run]) -> tuple[str, Mapping[str, Any], str] | None:
+            old = runs.get(id)
+            if old is None:
+                return kinds.RUN_PLANNED, {"variant": variant, "seed": seed, "defines": wanted.defines}, id
+            if (old.variant, old.seed, old.defines) == (variant, seed, wanted.defines):
+                return None
+            raise LedgerError(
+                expected=f"run {id} as it was planned: variant {old.variant}, seed {old.seed}",
+                found=f"variant {variant}, seed {seed}, or other settings under the same id",
+                where=str(self.path),
+                action="give the changed run its own id",
+            )
+
+        self._append_for_run(event)
+        return known(fold(self.events(run=id)), id)
+
+    def start_run(self, id: str, *, pid: int | None = None, host: str | None = None) -> int:
+        """Record that a process works on a planned or interrupted run; returns the attempt, from 1.
+
+        Parameters
+        ----------
+        pid, host
+            The process that does the work, this one when not given. `mark_dead` later asks after it.
+        """
+
+        def event(runs: Mapping[str, Run]) -> tuple[str, Mapping[str, Any], str]:
+            run = known(runs, id)
+            check_transition(run, "running")
+            return kinds.RUN_STARTED, {"attempt": run.attempts + 1, **asdict(this_process(pid, host))}, id
+
+        written = self._append_for_run(event)
+        assert written is not None
+        return int(written.body["attempt"])
+
+    def end_run(
+        self, id: str, *, state: str, cause: str = "", updates: int | None = None, seconds: float | None = None
+    ) -> Run:
+        """Record how a running run ended. Updates and seconds that are not known are left as they were."""
+
+        def event(runs: Mapping[str, Run]) -> tuple[str, Mapping[str, Any], str]:
+            run = known(runs, id)
+            check_transition(run, state)
+            if run.state != "running":  # an end state becomes invalid by a person's word only
+                raise LedgerError(
+                    expected="a running run",
+                    found=f"the run is {run.state}",
+                    where=f"run {id}",
+                    action="declare it invalid with a reason, or make a new variant",
+                )
+            body = {"attempt": run.attempts, "state": state, "cause": cause, "updates": updates, "seconds": seconds}
+            return kinds.RUN_ENDED, body, id
+
+        self._append_for_run(event)
+        return known(fold(self.events(run=id)), id)
+
+    def invalidate_run(self, id: str, *, reason: str) -> Run:
+        """Declare by hand that an ended run is invalid. It stays, with its earlier state visible."""
+        if not reason.strip():
+            raise LedgerError(
+                expected="a reason in words", found="none", where=f"run {id}", action="say why the run is invalid"
+            )
+
+        def event(runs: Mapping[str, Run]) -> tuple[str, Mapping[str, Any], str]:
+            run = known(runs, id)
+            if run.state in ("planned", "running"):
+                raise LedgerError(
+                    expected="a run that has ended",
+                    found=f"the run is {run.state}",
+                    where=f"run {id}",
+                    action="wait until it has ended",
+                )
+            check_transition(run, "invalid")
+            return kinds.RUN_INVALIDATED, {"reason": reason.strip(), "state_before": run.state}, id
+
+        self._append_for_run(event)
+        return known(fold(self.events(run=id)), id)
+
+    def mark_dead(self, *, progress: Progress | None = None) -> tuple[str, ...]:
+        """Runs that are *running* and whose process on this host is gone become *interrupted*; returns their ids.
+
+        A run on another host is left alone: from here nobody can know.
+
+        Parameters
+        ----------
+        progress
+            Given a run's id, the updates it had made and the seconds it had worked, None where not known.
+        """
+
+        def event(runs: Mapping[str, Run]) -> tuple[str, Mapping[str, Any], str] | None:
+            for run in runs.values():
+                if run.state == "running" and run.process and process_is_alive(run.process) is False:
+                    updates, seconds = progress(run.id) if progress else (None, None)
+                    cause = f"process {run.process.pid} on {run.process.host} ended without a word"
+                    body = {"attempt": run.attempts, "state": "interrupted", "cause": cause}
+                    return kinds.RUN_ENDED, {**body, "updates": updates, "seconds": seconds}, run.id
+            return None
+
+        dead: list[str] = []
+        while (written := self._append_for_run(event)) is not None:
+            dead.append(str(written.run))
+        return tuple(dead)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def _append_for_run(
+        self, make: Callable[[Mapping[str, Run]], tuple[str, Mapping[str, Any], str] | None]
+    ) -> Event | None:
+        """Decide upon the runs as they are while the write lock is held, then append."""
+
+        def decide(connection: sa.Connection) -> tuple[str, Mapping[str, Any], str] | None:
+            kinds_of_runs = _events.c.kind.in_(sorted(kinds.RUN_STATE_KINDS))
+            found = _read(connection, sa.select(_events).where(kinds_of_runs).order_by(_events.c.number))
+            return make(fold(_whole(found, self.path)))
+
+        return self._write(decide)
+
+    def _append(self, make: Callable[[sa.Connection], tuple[str, Mapping[str, Any], str | None]]) -> Event:
+        written = self._write(make)
+        assert written is not None
+        return written
+
+    def _write(self, make: Callable[[sa.Connection], tuple[str, Mapping[str, Any], str | None] | None]) -> Event | None:
+        with store.writing(self._engine, self.path) as connection:
+            wanted = make(connection)
+            if wanted is None:
+                return None
+            kind, body, run = wanted
+            check_kind(kind)
+            head = _head(connection)
+            self._refuse_to_build_on_a_loss(connection, head)
+            text = canonical_json(body)
+            number, time = head.events + 1, self._clock().astimezone(UTC).isoformat(timespec="microseconds")
+            plain = json.loads(text)
+            digest = digest_of(head.digest, number, time, kind, run, plain)
+            event = Event(number, time, kind, run, plain, head.digest, digest)
+            connection.execute(_events.insert().values({**asdict(event), "body": text}))
+        self._write_anchor()
+        return event
+
+    def _refuse_to_build_on_a_loss(self, connection: sa.Connection, head: Head) -> None:
+        # A missing anchor is told by `verify` and does not stop the work; one that contradicts the chain does.
+        recalled = recall(head_path(self.path))
+        fault = _anchor_fault(connection, recalled) if recalled.path.exists() else ""
+        if fault:
+            raise LedgerError(
+                expected="all events that were ever written",
+                found=fault,
+                where=str(self.path),
+                action="restore the ledger from a copy; `testigo ledger verify` names what is missing",
+            )
+
+    def _write_anchor(self) -> None:
+        """Under the write lock, so that a slower writer never sets the anchor back."""
+        path = head_path(self.path)
+        with store.writing(self._engine, self.path) as connection:
+            head = _head(connection)
+            # An anchor that vanished is not made anew: `verify` must go on saying that it vanished.
+            if path.exists() or head.events <= 2:
+                write_head(path, head)
+
+
+def _anchor_fault(connection: sa.Connection, recalled: Recalled) -> str:
+    at = sa.select(_events.c.digest).where(_events.c.number == (recalled.head.events if recalled.head else 0))
+    return anchor_fault(recalled, _head(connection), connection.execute(at).scalar_one_or_none())
+
+
+def _whole(found: Iterable[Event | str], path: Path) -> tuple[Event, ...]:
+    """The events, when each is one; LedgerError otherwise."""
+    events: list[Event] = []
+    for event in found:
+        if isinstance(event, str):
+            raise LedgerError(
+                expected="events as Testigo wrote them",
+                found=event,
+                where=str(path),
+                action="run `testigo ledger verify`, and restore the ledger from a copy",
+            )
+        events.append(event)
+    return tuple(events)
+
+
+def _head(connection: sa.Connection) -> Head:
+    query = sa.select(_events.c.number, _events.c.digest).order_by(_events.c.number.desc()).limit(1)
+    row = connection.execute(query).first()
+    return Head(row.number, row.digest) if row else Head(0, GENESIS)
+
+
+def _read(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Event | str]:
+    """Rows as events; a text for each row that is not what Testigo writes."""
+    for row in connection.execute(query).mappings():
+        try:
+            event = event_from({**row, "body": json.loads(row["body"])})
+            if canonical_json(event.body) != row["body"]:
+                raise ValueError("not canonical")
+        except (ValueError, TypeError, LedgerError):
+            yield f"event {row['number']} ({row['kind']}, {row['time']}) was changed: it is not as Testigo writes"
+        else:
+            yield event
