@@ -18,8 +18,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True)
@@ -110,3 +112,28 @@ class Interrupted(TestigoError):
     """The work was stopped from outside; the same command goes on."""
 
     exit_code = 3
+
+
+_REPORT = "testigo-error "
+
+
+def report(error: TestigoError) -> None:
+    """Tell the process that started this one: one line of JSON on standard error."""
+    body = {"kind": type(error).__name__, "problems": [asdict(problem) for problem in error.problems]}
+    print(_REPORT + json.dumps(body), file=sys.stderr, flush=True)
+
+
+def reported_in(text: str) -> TestigoError | None:
+    """The last error that a worker reported in its log, as the same kind of exception."""
+    for line in reversed(text.splitlines()):
+        if line.startswith(_REPORT):
+            body = json.loads(line.removeprefix(_REPORT))
+            kind = {k.__name__: k for k in _kinds()}[body["kind"]]
+            error = kind.__new__(kind)
+            TestigoError.__init__(error, problems=[Problem(**problem) for problem in body["problems"]])
+            return error
+    return None
+
+
+def _kinds() -> list[type[TestigoError]]:
+    return [TestigoError, *TestigoError.__subclasses__()]

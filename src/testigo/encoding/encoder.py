@@ -1,0 +1,151 @@
+"""A row becomes ids: prompt, answer, the token that ends the turn; and what happens to rows that are too long."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from testigo.corpus import Row
+from testigo.encoding.frame import Frame
+from testigo.errors import EncodingError, Problem
+from testigo.tasks import Task
+
+
+@dataclass(frozen=True)
+class EncodedRow:
+    """One row as the model sees it. `ids[n_prompt:]` count in the loss, the turn's end with them."""
+
+    id: str
+    category: str
+    ids: tuple[int, ...]
+    n_prompt: int
+
+    @property
+    def n_tokens(self) -> int:
+        """Prompt and answer together [tokens]."""
+        return len(self.ids)
+
+    @property
+    def n_supervised(self) -> int:
+        """What counts in the loss [tokens]."""
+        return len(self.ids) - self.n_prompt
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What the length policy did to a split: nothing is cut or left out without a count."""
+
+    maximum_length: int
+    longer: Literal["refuse", "drop", "truncate"]
+    too_long: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    truncated_input: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Rows to ids by one frame, one task and one length policy.
+
+    Attributes
+    ----------
+    maximum_length
+        Prompt, answer and turn's end together [tokens].
+    longer
+        `refuse` names every row that is too long, `drop` leaves it out of training and counts it, `truncate` shortens
+        the *input field's text* until the prompt leaves room for `reserve`. An expected answer is never cut.
+    reserve
+        What `truncate` keeps free for the answer [tokens]: the evaluation's `max_new_tokens`, so that the shortened
+        prompt does not depend on the answer and is the same in evaluation.
+    """
+
+    frame: Frame
+    task: Task
+    maximum_length: int
+    longer: Literal["refuse", "drop", "truncate"] = "refuse"
+    reserve: int = 0
+    input_field: str = field(default="")
+
+    def prompt_ids(self, fields: dict[str, Any]) -> tuple[int, ...]:
+        """The prompt of a row, in training and in evaluation."""
+        ids = self.frame.prompt_ids(self.task.messages(fields))
+        return ids if self.longer != "truncate" else self._shortened(fields, ids)
+
+    def encode(self, row: Row) -> EncodedRow:
+        """One row whole, whatever its length."""
+        prompt = self.prompt_ids(row.fields)
+        answer = self.frame.text_ids(self.task.target(row.fields))
+        return EncodedRow(row.id, row.category, (*prompt, *answer, *self.frame.turn_end_ids), len(prompt))
+
+    def encode_all(
+        self, rows: Iterable[Row], *, progress: Callable[[], object] = lambda: None
+    ) -> tuple[tuple[EncodedRow, ...], Lengths]:
+        """Every row of a split under the length policy.
+
+        Raises
+        ------
+        EncodingError
+            Under `refuse`, when rows are too long; under any policy, when an expected answer does not fit.
+            The error names up to ten rows and counts all.
+        """
+        kept: list[EncodedRow] = []
+        too_long: list[tuple[str, int]] = []
+        shortened: list[str] = []
+        for row in rows:
+            encoded = self.encode(row)
+            if encoded.n_tokens > self.maximum_length:
+                too_long.append((row.id, encoded.n_tokens))
+            else:
+                kept.append(encoded)
+            if self.longer == "truncate" and encoded.n_prompt < len(self.frame.prompt_ids(self.task.messages(row.fields))):
+                shortened.append(row.id)
+            progress()
+        if too_long and self.longer != "drop":
+            raise self._refusal(too_long, len(kept) + len(too_long))
+        ids = tuple(row_id for row_id, _ in too_long)
+        return tuple(kept), Lengths(self.maximum_length, self.longer, ids, ids, tuple(shortened))
+
+    def fingerprint(self) -> str:
+        """Changes with anything that changes ids: vocabulary, template, policy. Two templates never share a cache."""
+        tokenizer = self.frame.tokenizer
+        probe = [{"role": "system", "content": "s"}, {"role": "user", "content": "Grüße, 3 €"}]
+        try:
+            rendered: object = self.frame.prompt_ids(probe)
+        except Exception as refused:  # a template may refuse a system turn: that too is part of what it is
+            rendered = str(refused)
+        parts = [
+            sorted(tokenizer.get_vocab().items()),
+            getattr(tokenizer, "chat_template", None),
+            rendered,
+            self.frame.turn_end_ids,
+            [self.maximum_length, self.longer, self.reserve],
+        ]
+        return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
+
+    def _shortened(self, fields: dict[str, Any], ids: tuple[int, ...]) -> tuple[int, ...]:
+        room = self.maximum_length - self.reserve
+        text = str(fields.get(self.input_field, ""))
+        while len(ids) > room and text:
+            tokens = self.frame.text_ids(text)
+            text = self.frame.tokenizer.decode(tokens[: max(len(tokens) - (len(ids) - room), 0)])
+            ids = self.frame.prompt_ids(self.task.messages({**fields, self.input_field: text}))
+        return ids
+
+    def _refusal(self, too_long: Sequence[tuple[str, int]], n_rows: int) -> EncodingError:
+        named = ", ".join(f"{row_id} ({n} tokens)" for row_id, n in too_long[:10])
+        more = f" and {len(too_long) - 10} more" if len(too_long) > 10 else ""
+        ways = "raise encoding.maximum_length"
+        if self.longer == "refuse":
+            ways += ", or declare encoding.longer: drop (rows left out and counted) or truncate (input shortened)"
+        return EncodingError(
+            problems=[
+                Problem(
+                    expected=f"rows of at most {self.maximum_length} tokens, so that no expected answer is cut",
+                    found=f"{len(too_long)} of {n_rows} rows are longer: {named}{more}",
+                    where="encoding.maximum_length",
+                    action=ways,
+                )
+            ]
+        )

@@ -1,0 +1,143 @@
+"""Rows become tensors: packs without padding whose rows share their common prefix, or a padded batch.
+
+A pack is one sequence. Segment 0 is what all its rows begin with; every other segment is one row's own rest and sees
+segment 0 and itself. The gradient is that of the same rows alone, the shared tokens are computed once. Known from
+preference and reinforcement training (DPO prefix sharing, arXiv 2410.20305; Prefix Grouper, arXiv 2506.05433).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os.path import commonprefix
+from typing import Literal
+
+import torch
+
+from testigo.encoding.encoder import EncodedRow
+
+IGNORED = -100
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A microbatch as tensors. B is 1 in the packed layout, T is the length; S is the number of supervised places.
+
+    Attributes
+    ----------
+    input_ids, position_ids
+        (B, T) long.
+    attention_mask
+        (1, 1, T, T) bool for packed rows, (B, T) long for padded ones, as transformers takes them.
+    segment
+        (B, T) long: 0 the shared prefix, k the k-th row, -1 padding.
+    places
+        (S,) long: flat places in B × T whose next token is supervised.
+    targets
+        (S,) long: that next token.
+    owner
+        (S,) long: which row of `row_ids` a supervised place belongs to.
+    """
+
+    input_ids: torch.Tensor
+    position_ids: torch.Tensor
+    attention_mask: torch.Tensor
+    segment: torch.Tensor
+    places: torch.Tensor
+    targets: torch.Tensor
+    owner: torch.Tensor
+    row_ids: tuple[str, ...]
+    n_prefix: int
+
+    @property
+    def n_tokens(self) -> int:
+        """Places computed, padding included [tokens]."""
+        return self.input_ids.numel()
+
+    @property
+    def n_supervised(self) -> int:
+        """What counts in the loss [tokens]."""
+        return self.targets.numel()
+
+    def to(self, device: torch.device | str) -> Pack:
+        """The same pack on a device."""
+        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
+        return Pack(**moved, row_ids=self.row_ids, n_prefix=self.n_prefix)
+
+
+def pack(rows: Sequence[EncodedRow], *, share_prefix: bool = True) -> Pack:
+    """Lay rows into one sequence.
+
+    The shared prefix ends at the latest one place before the shortest prompt does, since the last place of a prompt
+    predicts its row's own first token.
+    """
+    n_prefix = 0
+    if share_prefix and len(rows) > 1:
+        limit = max(min(row.n_prompt for row in rows) - 1, 0)
+        n_prefix = min(len(commonprefix([row.ids for row in rows])), limit)
+    ids = list(rows[0].ids[:n_prefix])
+    positions, segment = list(range(n_prefix)), [0] * n_prefix
+    places: list[int] = []
+    targets: list[int] = []
+    owner: list[int] = []
+    for number, row in enumerate(rows):
+        start = len(ids) - n_prefix  # where this row's own place 0 would lie
+        ids += row.ids[n_prefix:]
+        positions += range(n_prefix, row.n_tokens)
+        segment += [number + 1] * (row.n_tokens - n_prefix)
+        first = max(row.n_prompt, 1)
+        places += range(start + first - 1, start + row.n_tokens - 1)
+        targets += row.ids[first:]
+        owner += [number] * (row.n_tokens - first)
+    segments = torch.tensor(segment)
+    return Pack(
+        input_ids=torch.tensor([ids]),
+        position_ids=torch.tensor([positions]),
+        attention_mask=_block_causal(segments),
+        segment=segments[None],
+        places=torch.tensor(places, dtype=torch.long),
+        targets=torch.tensor(targets, dtype=torch.long),
+        owner=torch.tensor(owner, dtype=torch.long),
+        row_ids=tuple(row.id for row in rows),
+        n_prefix=n_prefix,
+    )
+
+
+def pad(rows: Sequence[EncodedRow], *, pad_id: int) -> Pack:
+    """Lay rows one below the other, padded on the right. Padding is known by its place, never by its id."""
+    length = max(row.n_tokens for row in rows)
+    ids = torch.full((len(rows), length), pad_id)
+    segment = torch.full((len(rows), length), -1)
+    places: list[int] = []
+    targets: list[int] = []
+    owner: list[int] = []
+    for number, row in enumerate(rows):
+        ids[number, : row.n_tokens] = torch.tensor(row.ids)
+        segment[number, : row.n_tokens] = number + 1
+        first = max(row.n_prompt, 1)
+        places += range(number * length + first - 1, number * length + row.n_tokens - 1)
+        targets += row.ids[first:]
+        owner += [number] * (row.n_tokens - first)
+    return Pack(
+        input_ids=ids,
+        position_ids=torch.arange(length).expand(len(rows), length),
+        attention_mask=(segment != -1).long(),
+        segment=segment,
+        places=torch.tensor(places, dtype=torch.long),
+        targets=torch.tensor(targets, dtype=torch.long),
+        owner=torch.tensor(owner, dtype=torch.long),
+        row_ids=tuple(row.id for row in rows),
+        n_prefix=0,
+    )
+
+
+def lay_out(rows: Sequence[EncodedRow], layout: Literal["packed", "padded"], *, pad_id: int) -> Pack:
+    """A microbatch in the campaign's layout."""
+    return pack(rows) if layout == "packed" else pad(rows, pad_id=pad_id)
+
+
+def _block_causal(segment: torch.Tensor) -> torch.Tensor:
+    """(T,) segments to a (1, 1, T, T) mask: earlier places of the same segment and of the shared prefix."""
+    at = torch.arange(len(segment))
+    same = (segment[:, None] == segment[None, :]) | (segment[None, :] == 0)  # (T, T)
+    return ((at[:, None] >= at[None, :]) & same)[None, None]

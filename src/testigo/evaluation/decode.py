@@ -1,0 +1,120 @@
+"""Greedy generation for many prompts: their common prefix is computed once, finished rows leave the batch at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os.path import commonprefix
+from typing import Any, Literal
+
+import torch
+from transformers import DynamicCache
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What the model wrote after one prompt, without the token that ended it."""
+
+    token_ids: tuple[int, ...]
+    stop: Literal["end", "length"]
+
+
+def decode_all(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    *,
+    stop_ids: Sequence[int],
+    max_new_tokens: int,
+    batch_size: int,
+    on_batch: Callable[[int], object] = lambda n_done: None,
+) -> tuple[Generated, ...]:
+    """Greedy answers in the order of the prompts.
+
+    Prompts are sorted by length, so that a batch holds alike ones. The cache of the common prefix is computed once for
+    all batches.
+
+    Parameters
+    ----------
+    prompts
+        Ids, each at least one token long.
+    on_batch
+        Called with the number of rows done so far.
+    """
+    if not prompts:
+        return ()
+    device = model.get_input_embeddings().weight.device
+    n_prefix = min(len(commonprefix([tuple(p) for p in prompts])), min(len(p) for p in prompts) - 1)
+    prefix = None
+    if n_prefix:
+        prefix = DynamicCache(config=model.config.get_text_config())
+        ids = torch.tensor([prompts[0][:n_prefix]], device=device)
+        model(input_ids=ids, past_key_values=prefix, use_cache=True, logits_to_keep=1)
+    order = sorted(range(len(prompts)), key=lambda k: (len(prompts[k]), k))
+    answers: dict[int, Generated] = {}
+    for start in range(0, len(order), batch_size):
+        chosen = order[start : start + batch_size]
+        rests = [list(prompts[k][n_prefix:]) for k in chosen]
+        for k, answer in zip(chosen, _decode(model, prefix, n_prefix, rests, set(stop_ids), max_new_tokens), strict=True):
+            answers[k] = answer
+        on_batch(len(answers))
+    return tuple(answers[k] for k in range(len(prompts)))
+
+
+def _decode(
+    model: Any, prefix: DynamicCache | None, n_prefix: int, rests: list[list[int]], stop_ids: set[int], limit: int
+) -> list[Generated]:
+    """One batch. Prompts are padded on the right; what is padding is known by the attention mask alone."""
+    device = model.get_input_embeddings().weight.device
+    n_rows, longest = len(rests), max(map(len, rests))
+    if prefix is None:
+        cache = DynamicCache(config=model.config.get_text_config())
+    else:
+        cache = copy.deepcopy(prefix)
+        cache.batch_repeat_interleave(n_rows)
+    ids = torch.zeros((n_rows, longest), dtype=torch.long)
+    mask = torch.ones((n_rows, n_prefix + longest), dtype=torch.long)
+    for number, rest in enumerate(rests):
+        ids[number, : len(rest)] = torch.tensor(rest)
+        mask[number, n_prefix + len(rest) :] = 0
+    lengths = torch.tensor([len(rest) for rest in rests])
+    positions = n_prefix + torch.arange(longest).expand(n_rows, longest)
+    last_places, row_of = torch.unique(lengths - 1, return_inverse=True)
+    logits = model(
+        input_ids=ids.to(device),
+        attention_mask=mask.to(device),
+        position_ids=positions.to(device),
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=last_places.to(device),
+    ).logits  # (rows, last places, vocabulary)
+    tokens = logits[torch.arange(n_rows), row_of.to(device)].argmax(-1).cpu()  # (rows,)
+    written: list[list[int]] = [[] for _ in rests]
+    ended = [False] * n_rows
+    alive = list(range(n_rows))
+    for count in range(limit):
+        going = []
+        for place, number in enumerate(alive):
+            token = int(tokens[place])
+            if token in stop_ids:
+                ended[number] = True
+            else:
+                written[number].append(token)
+                going.append(place)
+        if not going or count == limit - 1:
+            break
+        if len(going) < len(alive):
+            kept = torch.tensor(going)
+            cache.batch_select_indices(kept.to(device))
+            tokens, mask, lengths = tokens[kept], mask[kept], lengths[kept]
+            alive = [alive[place] for place in going]
+        mask = torch.cat([mask, torch.ones((len(alive), 1), dtype=torch.long)], dim=1)
+        logits = model(
+            input_ids=tokens[:, None].to(device),
+            attention_mask=mask.to(device),
+            position_ids=(n_prefix + lengths + count)[:, None].to(device),
+            past_key_values=cache,
+            use_cache=True,
+        ).logits
+        tokens = logits[:, -1].argmax(-1).cpu()
+    return [Generated(tuple(ids), "end" if end else "length") for ids, end in zip(written, ended, strict=True)]

@@ -1,0 +1,119 @@
+"""The process of one evaluation: ``python -m testigo.evaluation.worker SPEC.json``.
+
+It loads the base, and the adapter of a checkpoint when one is named, and writes ``<split>.jsonl`` with the outputs and
+``<split>.meta.json`` with how they were made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from testigo.campaign import Campaign
+from testigo.corpus import Corpus, Row, open_sealed
+from testigo.disk import write_atomically
+from testigo.errors import TestigoError, report
+
+PROGRESS = "progress.json"
+
+
+@dataclass(frozen=True)
+class EvaluationSpec:
+    """What to evaluate.
+
+    Attributes
+    ----------
+    weights
+        The trained tensors of a checkpoint (safetensors); None evaluates the base.
+    split
+        `validation`, or `test`, which the conductor alone may ask for after it recorded the opening.
+    """
+
+    campaign: dict[str, Any]
+    campaign_folder: str
+    corpus: str
+    base_digest: str
+    weights: str | None
+    seed: int
+    split: str
+    out: str
+
+    def write(self, path: Path) -> Path:
+        """As JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False), encoding="utf-8")
+        return path
+
+
+def evaluate(spec: EvaluationSpec) -> None:
+    """Write predictions and how they were made; whole or not at all."""
+    import torch
+
+    from testigo.evaluation.predict import lines, predict
+    from testigo.model.base import file_sha256
+    from testigo.model.device import device, versions
+    from testigo.model.prepare import encoder_of, load_exactly
+
+    settings = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder))
+    out = Path(spec.out)
+    out.mkdir(parents=True, exist_ok=True)
+    weights = Path(spec.weights) if spec.weights else None
+    loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=weights)
+    model.to(device())
+    rows = _rows(spec)
+    starter, began = os.getppid(), time.perf_counter()
+
+    def on_batch(n_done: int) -> None:
+        (out / PROGRESS).write_text(json.dumps({"done": n_done, "of": len(rows)}))
+        if os.getppid() != starter:
+            raise SystemExit(3)
+
+    on_batch(0)
+    evaluation = settings.evaluation
+    with torch.inference_mode():
+        predictions = predict(
+            model,
+            encoder_of(settings, loaded),
+            rows,
+            max_new_tokens=evaluation.max_new_tokens,
+            batch_size=evaluation.batch_size,
+            on_batch=on_batch,
+        )
+    meta = {
+        "split": spec.split,
+        "rows": len(rows),
+        "max_new_tokens": evaluation.max_new_tokens,
+        "batch_size": evaluation.batch_size,
+        "greedy": True,
+        "base": loaded.files.identity.to_json(),
+        "weights_sha256": file_sha256(weights) if weights else None,
+        "seconds": time.perf_counter() - began,
+        "tokens": sum(len(p.token_ids) for p in predictions),
+        "versions": versions(),
+    }
+    write_atomically(out / f"{spec.split}.meta.json", json.dumps(meta, indent=1))
+    write_atomically(out / f"{spec.split}.jsonl", lines(predictions))
+
+
+def _rows(spec: EvaluationSpec) -> tuple[Row, ...]:
+    corpus = Corpus.load(Path(spec.corpus))
+    return open_sealed(corpus) if spec.split == "test" else corpus.rows(spec.split)
+
+
+def main(arguments: list[str]) -> int:
+    """Evaluate one spec; a user's error is one JSON line on standard error."""
+    try:
+        evaluate(EvaluationSpec(**json.loads(Path(arguments[0]).read_text(encoding="utf-8"))))
+    except TestigoError as error:
+        report(error)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

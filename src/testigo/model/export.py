@@ -1,0 +1,196 @@
+"""The adapter, or the whole model, as others will load it: safetensors, tokenizer, template, and what it is bound to."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import PeftModel, get_peft_model_state_dict
+from safetensors.torch import load_file
+
+from testigo.errors import ModelError, VerificationFailed, WorkspaceError
+from testigo.model import control
+from testigo.model.adapter import trained_parameters
+from testigo.model.base import BaseFiles, file_sha256
+from testigo.model.digest import weights_sha256
+from testigo.model.load import Loaded, load_base
+
+RECORD = "testigo.json"
+
+
+def export(
+    model: Any,
+    loaded: Loaded,
+    folder: Path,
+    *,
+    prompts: Mapping[str, Sequence[int]],
+    stop_ids: Sequence[int],
+    max_new_tokens: int,
+) -> dict[str, Any]:
+    """Write an export whole or not at all, bound to its base by name, revision and digest. Returns its record.
+
+    Parameters
+    ----------
+    prompts
+        Control inputs by row id: their outputs are recorded, and whoever loads the export can reproduce them.
+
+    Raises
+    ------
+    ModelError
+        When a trained weight is not finite.
+    WorkspaceError
+        When the folder holds another export, or cannot be written.
+    """
+    own = trained_parameters(model)
+    broken = [name for name, p in own.items() if not bool(torch.isfinite(p).all())]
+    if broken:
+        raise ModelError(
+            expected="finite weights",
+            found=f"{len(broken)} tensors with NaN or infinity: {', '.join(broken[:3])}",
+            where="the trained weights",
+            action="export an earlier checkpoint; this run has diverged",
+        )
+    digest = weights_sha256(own)
+    if folder.exists():
+        kept = read_record(folder)
+        if kept["weights_sha256"] == digest:
+            return kept
+        raise WorkspaceError(
+            expected="a new folder, or one with this same export",
+            found=f"another export, of weights {kept['weights_sha256'][:12]}…",
+            where=str(folder),
+            action="name another folder; an old adapter is never overwritten",
+        )
+    inputs = control.record(model, prompts, stop_ids=stop_ids, max_new_tokens=max_new_tokens)
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}")
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        _save(model, loaded, aside, stop_ids)
+        record = {
+            "kind": "adapter" if isinstance(model, PeftModel) else "model",
+            "base": loaded.files.identity.to_json(),
+            "weights_sha256": digest,
+            "trained": list(own),
+            "stop_ids": list(stop_ids),
+            "max_new_tokens": max_new_tokens,
+            "control_inputs": [vars(c) for c in inputs],
+            "sha256": {path.name: file_sha256(path) for path in sorted(aside.iterdir())},
+        }
+        (aside / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
+        aside.rename(folder)
+    except OSError as error:
+        raise WorkspaceError(
+            expected="room and permission for the export",
+            found=f"{type(error).__name__}: {error}",
+            where=str(folder),
+            action="free space or name another folder, then run the command again",
+        ) from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return record
+
+
+def _save(model: Any, loaded: Loaded, folder: Path, stop_ids: Sequence[int]) -> None:
+    if isinstance(model, PeftModel):
+        settings = model.peft_config[model.active_adapter]
+        # The folder that we loaded from means nothing to others; the base's own name and revision do.
+        settings.base_model_name_or_path = loaded.files.identity.name
+        settings.revision = loaded.files.identity.revision or None
+    model.save_pretrained(folder, safe_serialization=True)
+    (folder / "README.md").unlink(missing_ok=True)  # peft's empty card; the dossier writes a full one
+    loaded.tokenizer.save_pretrained(folder)
+    generation = loaded.model.generation_config
+    generation.eos_token_id = list(stop_ids)
+    generation.do_sample = False
+    generation.save_pretrained(folder)
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """An export's record, after its files were found to be what it says.
+
+    Raises
+    ------
+    VerificationFailed
+        When the record or a file is missing or changed.
+    """
+    try:
+        record: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        wrong = [name for name, digest in record["sha256"].items() if file_sha256(folder / name) != digest]
+    except (OSError, ValueError, KeyError) as error:
+        raise VerificationFailed(
+            expected="an export of Testigo with all its files",
+            found=f"{type(error).__name__}: {error}",
+            where=str(folder),
+            action="name the folder that testigo export made",
+        ) from error
+    if wrong:
+        raise VerificationFailed(
+            expected="files as their record says",
+            found=f"changed: {', '.join(wrong)}",
+            where=str(folder),
+            action="export again from the run, or get an undamaged copy",
+        )
+    return record
+
+
+def load_export(folder: Path, files: BaseFiles, *, dtype: torch.dtype = torch.float32) -> Any:
+    """An export on its base, ready to use; refused on any other base.
+
+    Raises
+    ------
+    ModelError
+        When the base's weights are not those that the adapter is bound to, or when a tensor did not arrive.
+    """
+    record = read_record(folder)
+    bound = record["base"]
+    if record["kind"] == "adapter" and files.identity.weights_sha256 != bound["weights_sha256"]:
+        raise ModelError(
+            expected=f"the base {bound['name']} {bound['revision']} with weights {bound['weights_sha256'][:12]}…",
+            found=f"{files.identity.name} {files.identity.revision} with weights {files.identity.weights_sha256[:12]}…",
+            where=str(folder),
+            action="load the adapter on the base that it was trained on",
+        )
+    if record["kind"] == "model":
+        from testigo.model.base import locate
+
+        return load_base(locate(f"path:{folder.resolve()}"), dtype=dtype).model
+    loaded = load_base(files, dtype=dtype)
+    model = PeftModel.from_pretrained(loaded.model, folder, is_trainable=False)
+    model.eval()
+    arrived = get_peft_model_state_dict(model)
+    saved = load_file(folder / "adapter_model.safetensors")
+    lost = sorted(saved.keys() ^ arrived.keys()) + [
+        name for name in saved.keys() & arrived.keys() if not torch.equal(saved[name], arrived[name].to(saved[name].dtype))
+    ]
+    if lost:
+        raise ModelError(
+            expected="every tensor of the adapter in the model",
+            found=f"{len(lost)} did not arrive: {', '.join(lost[:5])}",
+            where=str(folder / "adapter_model.safetensors"),
+            action="check that names in the file are those that peft writes, then export again",
+        )
+    return model
+
+
+def merged_error(model: Any, prompts: Sequence[Sequence[int]]) -> float | None:
+    """How far the merged model's logits lie from the unmerged one's, relative to their largest. None for whole models.
+
+    The model is left unmerged, up to rounding: use it last.
+    """
+    if not isinstance(model, PeftModel):
+        return None
+    device = model.get_input_embeddings().weight.device
+    with torch.inference_mode():
+        ids = [torch.tensor([list(p)], device=device) for p in prompts]
+        before = [model(input_ids=i, use_cache=False, logits_to_keep=1).logits.float() for i in ids]
+    with torch.no_grad():
+        model.merge_adapter()
+        after = [model(input_ids=i, use_cache=False, logits_to_keep=1).logits.float() for i in ids]
+        model.unmerge_adapter()
+    return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(after, before, strict=True))

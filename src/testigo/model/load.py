@@ -1,0 +1,142 @@
+"""Weights and tokenizer into memory: safetensors or GGUF, in one declared dtype, trainable and savable."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging as transformers_logging
+
+from testigo.errors import ModelError
+from testigo.model.base import BaseFiles, file_sha256
+
+Precision = Literal["fp32", "bf16", "fp16"]
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A base in memory."""
+
+    model: Any
+    tokenizer: Any
+    files: BaseFiles
+
+
+def load_tokenizer(files: BaseFiles) -> Any:
+    """The base's own tokenizer with its chat template."""
+    folder = _trainable_folder(files)
+    try:
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:
+        raise ModelError(
+            expected="a tokenizer beside the weights",
+            found=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+            where=str(files.folder),
+            action="put the model's tokenizer files into the same folder",
+        ) from error
+
+
+def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32) -> Loaded:
+    """The whole base in one dtype.
+
+    Trained weights stay in fp32 (mixed precision is autocast's work); a frozen base may be held in the campaign's
+    precision.
+
+    Raises
+    ------
+    ModelError
+        When transformers cannot load it, or when weights are missing, unexpected or of another shape.
+    """
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    tokenizer = load_tokenizer(files)
+    try:
+        model, report = AutoModelForCausalLM.from_pretrained(
+            _trainable_folder(files), dtype=dtype, trust_remote_code=False, use_safetensors=True, output_loading_info=True
+        )
+    except Exception as error:
+        raise ModelError(
+            expected="a causal language model that transformers loads from safetensors",
+            found=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+            where=str(files.folder),
+            action="check that the folder is complete and the architecture is supported",
+        ) from error
+    faults = {kind: sorted(map(str, report.get(kind) or ())) for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")}
+    if faults["missing_keys"] or faults["mismatched_keys"]:
+        raise ModelError(
+            expected="every weight of the architecture in the files",
+            found="; ".join(f"{kind.replace('_', ' ')}: {', '.join(names[:5])}" for kind, names in faults.items() if names),
+            where=str(files.folder),
+            action="use a complete copy of the base",
+        )
+    model.eval()
+    return Loaded(model, tokenizer, files)
+
+
+def dtype_of(precision: Precision, *, full: bool) -> torch.dtype:
+    """In which dtype the base is held: trained weights and fp16 runs in fp32, a frozen bf16 base in bf16."""
+    return torch.float32 if full or precision != "bf16" else _DTYPES[precision]
+
+
+def _trainable_folder(files: BaseFiles) -> Path:
+    """The folder to load from. A GGUF base is dequantised once and kept as safetensors, known by its content."""
+    if files.gguf is None:
+        return files.folder
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "testigo" / "bases"
+    kept = cache / files.identity.weights_sha256
+    if not _is_whole(kept):
+        _dequantise(files, kept)
+    return kept
+
+
+def _is_whole(kept: Path) -> bool:
+    try:
+        sums = json.loads((kept / "sums.json").read_text())
+        return all(file_sha256(kept / name) == digest for name, digest in sums.items())
+    except (OSError, ValueError):
+        return False
+
+
+def _dequantise(files: BaseFiles, kept: Path) -> None:
+    try:
+        import gguf  # noqa: F401
+    except ImportError as error:
+        from testigo.errors import MissingExtra
+
+        raise MissingExtra("gguf", "gguf", "reads GGUF bases") from error
+    transformers_logging.disable_progress_bar()
+    assert files.gguf is not None
+    model = AutoModelForCausalLM.from_pretrained(files.folder, gguf_file=files.gguf, dtype=torch.float32)
+    # The model is no longer quantised; with these left in place transformers refuses to save it.
+    model.hf_quantizer = None
+    del model.config.quantization_config
+    model.config._name_or_path = files.identity.name
+    tokenizer = AutoTokenizer.from_pretrained(files.folder, gguf_file=files.gguf)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(dir=kept.parent, prefix=".making-"))
+    try:
+        model.save_pretrained(aside)
+        tokenizer.save_pretrained(aside)
+        sums = {path.name: file_sha256(path) for path in sorted(aside.iterdir())}
+        (aside / "sums.json").write_text(json.dumps(sums, indent=1))
+        if kept.exists():
+            shutil.rmtree(kept)
+        aside.rename(kept)
+    except OSError as error:
+        if not _is_whole(kept):  # another process may have been faster
+            raise ModelError(
+                expected="room for the dequantised base",
+                found=f"{type(error).__name__}: {error}",
+                where=str(kept.parent),
+                action="free space there, or set XDG_CACHE_HOME to a folder with room",
+            ) from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

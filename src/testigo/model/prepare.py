@@ -1,0 +1,100 @@
+"""A campaign's model in memory: the exact base, the adapter with trained weights, and the encoder that fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from testigo.campaign import Campaign
+from testigo.encoding import Encoder, Frame
+from testigo.errors import ModelError
+from testigo.model.adapter import attach, trained_parameters
+from testigo.model.base import locate
+from testigo.model.load import Loaded, dtype_of, load_base
+from testigo.tasks import task_for
+
+_NO_LIMIT = 1 << 20
+
+
+def load_exactly(
+    settings: Campaign, digest: str, *, seed: int, weights: Path | None = None, adapted: bool = False
+) -> tuple[Loaded, Any]:
+    """The base of a record, and the model to use: the base itself, or with its adapter.
+
+    Parameters
+    ----------
+    digest
+        Of the base's files, as recorded.
+    weights
+        Trained tensors to put into the adapter; with them, or when `adapted` is set, the adapter is attached.
+
+    Raises
+    ------
+    ModelError
+        When the base on disk is not the one of the record, or when trained tensors do not fit by name and shape.
+    """
+    files = locate(settings.model.base, relative_to=settings.folder)
+    if files.digest != digest:
+        raise ModelError(
+            expected=f"the base with digest {digest[:12]}…, as recorded",
+            found=f"digest {files.digest[:12]}…: its files have changed",
+            where=str(files.folder),
+            action="restore the base, or run the campaign in a new workspace",
+        )
+    adapter = settings.model.adapter
+    loaded = load_base(files, dtype=dtype_of(settings.model.precision, full=adapter.method == "full"))
+    if weights is None and not adapted:
+        return loaded, loaded.model
+    model = attach(loaded.model, adapter, seed=seed)
+    if weights is not None:
+        fill(trained_parameters(model), load_file(weights), where=str(weights))
+    return loaded, model
+
+
+def fill(parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, torch.Tensor], *, where: str) -> None:
+    """Copy tensors into parameters by name; nothing stays as it was in silence.
+
+    Raises
+    ------
+    ModelError
+        When a name is missing or unexpected, or a shape differs.
+    """
+    missing = sorted(parameters.keys() - tensors.keys())
+    unexpected = sorted(tensors.keys() - parameters.keys())
+    shapes = [n for n in parameters.keys() & tensors.keys() if parameters[n].shape != tensors[n].shape]
+    if missing or unexpected or shapes:
+        faults = {"missing": missing, "unexpected": unexpected, "of another shape": sorted(shapes)}
+        raise ModelError(
+            expected="exactly the tensors that this campaign trains",
+            found="; ".join(f"{len(names)} {kind}: {', '.join(names[:5])}" for kind, names in faults.items() if names),
+            where=where,
+            action="use the weights with the settings that made them",
+        )
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(tensors[name])
+
+
+def encoder_of(settings: Campaign, loaded: Loaded) -> Encoder:
+    """The one encoder of a campaign, for training and evaluation alike.
+
+    The longest row is what the campaign says, and never more than the base can take.
+    """
+    config, generation = loaded.model.config, getattr(loaded.model, "generation_config", None)
+    eos = getattr(generation, "eos_token_id", None)
+    stops = tuple(eos) if isinstance(eos, list) else () if eos is None else (int(eos),)
+    model_maximum = int(getattr(config, "max_position_embeddings", None) or _NO_LIMIT)
+    own = settings.encoding.maximum_length
+    return Encoder(
+        frame=Frame(loaded.tokenizer, stops),
+        task=task_for(settings),
+        maximum_length=min(own, model_maximum) if own else model_maximum,
+        longer=settings.encoding.longer,
+        reserve=settings.evaluation.max_new_tokens,
+        input_field=settings.task.input,
+    )

@@ -1,0 +1,184 @@
+"""Checkpoints that are whole or not there: written aside, checksummed, fsynced, renamed, read back, then old ones go.
+
+A checkpoint is a folder named by its update: ``weights.safetensors`` (the trained tensors),
+``optimizer.safetensors`` (moments by parameter name), ``state.json``, and ``sums.json`` over the three.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from testigo.errors import WorkspaceError
+from testigo.model.base import file_sha256
+from testigo.model.prepare import fill
+from testigo.disk import sync_folder
+
+_FILES = ("weights.safetensors", "optimizer.safetensors", "state.json")
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """A checkpoint that could not be used, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A whole checkpoint in memory."""
+
+    update: int
+    weights: dict[str, torch.Tensor]
+    optimizer: dict[str, torch.Tensor]
+    state: dict[str, Any]
+
+
+def due_every(every: int | str, n_updates: int) -> int:
+    """How often to save [updates]. `auto`: every 50 under 500 planned updates, every 200 over 2,000, else every 100."""
+    if isinstance(every, int):
+        return every
+    return 50 if n_updates < 500 else 200 if n_updates > 2000 else 100
+
+
+def save(
+    folder: Path, update: int, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer, state: dict[str, Any]
+) -> Path:
+    """Write a checkpoint and prove by reading it back that it is whole.
+
+    Raises
+    ------
+    WorkspaceError
+        When the disk is full or not writable. Older checkpoints are untouched then.
+    """
+    final = folder / f"{update:06d}"
+    aside = folder / f".{final.name}.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        save_file({name: p.detach().to("cpu").contiguous() for name, p in parameters.items()}, aside / _FILES[0])
+        save_file(optimizer_tensors(parameters, optimizer), aside / _FILES[1])
+        (aside / _FILES[2]).write_text(json.dumps({**state, "update": update}, sort_keys=True), encoding="utf-8")
+        sums = {name: file_sha256(aside / name) for name in _FILES}
+        (aside / "sums.json").write_text(json.dumps(sums), encoding="utf-8")
+        for path in aside.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        sync_folder(aside)
+        if final.exists():
+            shutil.rmtree(final)
+        aside.rename(final)
+        sync_folder(folder)
+        fault = fault_of(final)
+    except OSError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise WorkspaceError(
+            expected="room and permission for a checkpoint",
+            found=f"{type(error).__name__}: {error}",
+            where=str(folder),
+            action="free space (older checkpoints are untouched), then run the same command again",
+        ) from error
+    if fault:
+        raise WorkspaceError(
+            expected="the checkpoint that was just written",
+            found=fault,
+            where=str(final),
+            action="check the disk; the former checkpoint is untouched",
+        )
+    return final
+
+
+def fault_of(folder: Path) -> str | None:
+    """Why a checkpoint folder is not whole; None when it is."""
+    try:
+        sums = json.loads((folder / "sums.json").read_text(encoding="utf-8"))
+        for name in _FILES:
+            if not (folder / name).exists():
+                return f"{name} is missing"
+            if file_sha256(folder / name) != sums[name]:
+                return f"{name} is not what its checksum says"
+    except OSError as error:
+        return f"{error.strerror or error}: {Path(str(error.filename or folder)).name}"
+    except (ValueError, KeyError, TypeError):
+        return "sums.json is not readable"
+    return None
+
+
+def prune(folder: Path, *, keep: int, best_update: int | None) -> None:
+    """Delete the oldest beyond `keep`; the last and the best always stay."""
+    names = _names(folder)
+    for name in names[: max(len(names) - keep, 0)]:
+        if best_update is None or int(name) != best_update:
+            shutil.rmtree(folder / name)
+
+
+def newest_whole(folder: Path) -> tuple[Checkpoint | None, tuple[PassedOver, ...]]:
+    """The newest checkpoint that is whole and plausible, and those that were passed over on the way to it."""
+    passed: list[PassedOver] = []
+    for name in reversed(_names(folder)):
+        why = fault_of(folder / name)
+        if why is None:
+            checkpoint = read(folder / name)
+            why = _implausible(checkpoint)
+            if why is None:
+                return checkpoint, tuple(passed)
+        passed.append(PassedOver(name, why))
+    return None, tuple(passed)
+
+
+def read(folder: Path) -> Checkpoint:
+    """A checkpoint that is known to be whole."""
+    state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+    return Checkpoint(state["update"], load_file(folder / _FILES[0]), load_file(folder / _FILES[1]), state)
+
+
+def restore(checkpoint: Checkpoint, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> None:
+    """Put weights and moments back, by name.
+
+    Raises
+    ------
+    ModelError
+        When a name is missing or unexpected, on either side: nothing loads as zeros in silence.
+    """
+    fill(parameters, checkpoint.weights, where=f"the checkpoint of update {checkpoint.update}")
+    optimizer.state.clear()
+    for key, value in checkpoint.optimizer.items():
+        name, _, moment = key.rpartition("/")
+        parameter = parameters[name]
+        # AdamW keeps its step count on the CPU
+        optimizer.state[parameter][moment] = value.to(parameter.device if value.ndim else "cpu", copy=True)
+
+
+def optimizer_tensors(parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """The optimizer's state by parameter name: ``layer.weight/exp_avg``."""
+    return {
+        f"{name}/{key}": value.detach().to("cpu").contiguous()
+        for name, parameter in parameters.items()
+        for key, value in optimizer.state.get(parameter, {}).items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("[0-9]*") if path.is_dir()) if folder.is_dir() else []
+
+
+def _implausible(checkpoint: Checkpoint) -> str | None:
+    for kind, tensors in (("weights", checkpoint.weights), ("optimizer", checkpoint.optimizer)):
+        for name, tensor in tensors.items():
+            if not bool(torch.isfinite(tensor).all()):
+                return f"{kind} {name} is not finite"
+            if name.endswith("/exp_avg_sq") and bool((tensor < 0).any()):
+                return f"{kind} {name} has negative second moments"
+    return None

@@ -1,0 +1,82 @@
+"""What a run writes while it goes: steps, validations, findings; and how a resume takes back what is not in a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from testigo.rules import Finding
+from testigo.disk import write_atomically
+
+
+class Journal:
+    """Appends lines to `steps.jsonl` and `findings.jsonl` of a run folder; each line is flushed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def step(self, line: Mapping[str, Any]) -> None:
+        """An update or a validation."""
+        self._append("steps.jsonl", line)
+
+    def finding(self, finding: Finding, update: int) -> None:
+        """A diagnosis, pinned to its update."""
+        self._append("findings.jsonl", {**asdict(finding), "update": update})
+
+    def steps(self) -> list[dict[str, Any]]:
+        """All lines of `steps.jsonl`."""
+        return read_lines(self.folder / "steps.jsonl")
+
+    def cut_after(self, update: int, attempt: int) -> int:
+        """Keep what belongs to updates up to this one; the rest goes aside, since it will be done again.
+
+        Returns the number of lines put aside. They stay in ``steps.attempt-N.jsonl``: nothing that happened is lost.
+        """
+        put_aside = 0
+        for name in ("steps", "findings"):
+            path = self.folder / f"{name}.jsonl"
+            lines = read_lines(path)
+            kept = [line for line in lines if line["update"] <= update]
+            rest = [line for line in lines if line["update"] > update]
+            if rest:
+                with (self.folder / f"{name}.attempt-{attempt}.jsonl").open("a", encoding="utf-8") as file:
+                    file.writelines(_line(line) for line in rest)
+                put_aside += len(rest)
+            if path.exists():  # also drops a last line that a kill cut in two
+                write_atomically(path, "".join(_line(line) for line in kept))
+        return put_aside
+
+    def _append(self, name: str, line: Mapping[str, Any]) -> None:
+        with (self.folder / name).open("a", encoding="utf-8") as file:
+            file.write(_line(line))
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a JSON Lines file; a last line that was cut by a kill is left out."""
+    if not path.exists():
+        return []
+    lines = []
+    for text in path.read_text(encoding="utf-8").splitlines():
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            continue
+    return lines
+
+
+def _line(values: Mapping[str, Any]) -> str:
+    return json.dumps({key: _finite(value) for key, value in values.items()}, ensure_ascii=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN: it is written as the word, which `float` reads back."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,106 @@
+"""A worker as a child process on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from testigo.errors import Interrupted, reported_in
+
+# Usage reports of the libraries are off for every worker: nothing leaves the machine.
+QUIET = {
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DAFT_ANALYTICS_ENABLED": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "PYTHONUNBUFFERED": "1",
+}
+GRACE_SECONDS = 30.0
+
+
+class WorkerDied(Exception):
+    """A worker ended without a result: by a signal, or by an error of ours. The log has its last words."""
+
+    def __init__(self, exit_code: int, log: Path) -> None:
+        self.exit_code, self.log = exit_code, log
+        how = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
+        super().__init__(f"the worker ended by {how}; its last words are in {log}")
+
+
+def start(module: str, *arguments: str, log: Path, on_start: Callable[[int], object] = lambda pid: None) -> Iterator[None]:
+    """Start ``python -m MODULE ARGUMENTS`` and yield about five times a second until it ends.
+
+    The caller reads what the worker writes between yields. Standard output and error go to `log`. When the caller is
+    interrupted, the worker is asked to save and end, and gets 30 seconds for it.
+
+    Raises
+    ------
+    TestigoError
+        The user's error that the worker reported.
+    Interrupted
+        When the worker saved and ended because it was asked to.
+    WorkerDied
+        When it ended without either.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as out:
+        begin = out.tell()
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **QUIET},
+            start_new_session=True,  # the terminal's Ctrl-C reaches us alone, and we pass it on once
+        )
+        try:
+            on_start(process.pid)
+            while process.poll() is None:
+                yield
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.2)
+        finally:
+            _end(process)
+    if process.returncode == 0:
+        return
+    with log.open("rb") as file:
+        file.seek(begin)
+        error = reported_in(file.read().decode("utf-8", "replace"))
+    if error is not None:
+        raise error
+    if process.returncode == 3:
+        raise Interrupted(
+            expected="the run to go on to its end",
+            found="it was asked to stop; it saved a checkpoint",
+            where=str(log.parent),
+            action="run the same command again to go on",
+        )
+    raise WorkerDied(process.returncode, log)
+
+
+def finish(module: str, *arguments: str, log: Path, on_start: Callable[[int], object] = lambda pid: None) -> None:
+    """Start a worker and wait for its end."""
+    for _ in start(module, *arguments, log=log, on_start=on_start):
+        pass
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()
+    until = time.monotonic() + GRACE_SECONDS
+    while process.poll() is None and time.monotonic() < until:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.2)
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+

@@ -1,0 +1,281 @@
+"""A run from its first update to its end, told in order."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from testigo.campaign import Campaign
+from testigo.encoding import EncodedRow, Pack, lay_out
+from testigo.model.adapter import trained_parameters
+from testigo.model.device import memory_now
+from testigo.training import checkpoint, optimizer
+from testigo.training.journal import Journal
+from testigo.training.loss import row_losses, split_loss, token_losses
+from testigo.training.order import Order, microbatches, seed_of
+from testigo.watch import Watcher
+
+# A scaler that skips this many updates in a row has met a divergence, not an overflow: from the default scale of 2**16
+# twenty halvings end below 1, where no gradient of a sound model overflows.
+MAX_SKIPS_IN_A_ROW = 20
+
+
+@dataclass
+class Progress:
+    """Where a run stands: what a checkpoint carries beside weights and moments."""
+
+    update: int = 0
+    best_loss: float = math.inf
+    best_update: int | None = None
+    worse_validations: int = 0
+    skips_in_a_row: int = 0
+    supervised_tokens: int = 0
+    examples: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, in the ledger's words."""
+
+    state: str
+    cause: str
+
+
+@dataclass
+class Session:
+    """All that one run holds in its hands.
+
+    The loop draws nothing from the data's random state: rows, their order and the seed of each microbatch are pure
+    functions of the run's seed and the update's number. So a session that restores a checkpoint is the same run.
+    """
+
+    settings: Campaign
+    seed: int
+    model: Any
+    rows: Sequence[EncodedRow]
+    validation_rows: Sequence[EncodedRow]
+    order: Order
+    pad_id: int
+    device: torch.device
+    folder: Path
+    progress: Progress = field(default_factory=Progress)
+    stop_requested: Callable[[], bool] = lambda: False
+
+    def __post_init__(self) -> None:
+        training = self.settings.training
+        self.parameters: dict[str, nn.Parameter] = trained_parameters(self.model)
+        self.optimizer = optimizer.build_optimizer(
+            self.parameters, learning_rate=training.learning_rate, weight_decay=training.weight_decay
+        )
+        self.scaler = optimizer.gradient_scaler(self.settings.model.precision, self.device)
+        self.warmup = optimizer.warmup_updates(training.schedule.warmup, self.order.n_updates)
+        self.lengths = [row.n_tokens for row in self.rows]
+        self.journal = Journal(self.folder)
+        self.checkpoints = self.folder / "checkpoints"
+
+    # ---- one update -------------------------------------------------------------------------------------------
+
+    def packs_of(self, update: int) -> list[Pack]:
+        """The microbatches of an update, on the device."""
+        chosen = microbatches(self.order.rows_of(update), self.lengths, self.settings.training.microbatch)
+        return [self.lay_out([self.rows[index] for index in rows]) for rows in chosen]
+
+    def lay_out(self, rows: Sequence[EncodedRow]) -> Pack:
+        """Rows in the campaign's layout, on the device."""
+        return lay_out(rows, self.settings.encoding.layout, pad_id=self.pad_id).to(self.device)
+
+    def learning_rate(self, update: int) -> float:
+        """A pure function of the update's number."""
+        training = self.settings.training
+        return optimizer.learning_rate_at(
+            update,
+            peak=training.learning_rate,
+            kind=training.schedule.kind,
+            warmup_updates=self.warmup,
+            n_updates=self.order.n_updates,
+        )
+
+    def backward(self, packs: Sequence[Pack], *, update: int) -> tuple[float, dict[str, float]]:
+        """Accumulate the gradient of an update: the sum of token losses over all its supervised tokens.
+
+        Returns the loss [nats per supervised token] and each row's own.
+        """
+        n_supervised = sum(pack.n_supervised for pack in packs)
+        total, by_row = 0.0, {}
+        for number, pack in enumerate(packs):
+            torch.manual_seed(seed_of(self.seed, update, number))
+            with optimizer.autocast(self.settings.model.precision, self.device):
+                losses = token_losses(self.model, pack)
+            self.scaler.scale(losses.sum() / n_supervised).backward()
+            total += float(losses.detach().double().sum())
+            by_row |= row_losses(losses, pack)
+        return total / n_supervised, by_row
+
+    def step(self, update: int) -> dict[str, Any]:
+        """One update; its line in the journal. A non-finite loss or gradient leaves the weights untouched."""
+        began = time.perf_counter()
+        packs = self.packs_of(update)
+        rate = self.learning_rate(update)
+        optimizer.set_learning_rate(self.optimizer, rate)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss, by_row = self.backward(packs, update=update)
+        if self.scaler.is_enabled():
+            self.scaler.unscale_(self.optimizer)
+        maximum = self.settings.training.clip
+        norm = optimizer.clip(list(self.parameters.values()), maximum)
+        scale = self.scaler.get_scale()
+        if self.scaler.is_enabled():
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        elif math.isfinite(loss) and math.isfinite(norm):
+            self.optimizer.step()
+        skipped = self.scaler.is_enabled() and self.scaler.get_scale() < scale
+        progress = self.progress
+        progress.update = update
+        progress.skips_in_a_row = progress.skips_in_a_row + 1 if skipped else 0
+        progress.supervised_tokens += sum(pack.n_supervised for pack in packs)
+        progress.examples += len(by_row)
+        elapsed = time.perf_counter() - began
+        progress.seconds += elapsed
+        return {
+            "update": update,
+            "loss": loss,
+            "learning_rate": rate,
+            "gradient_norm": norm,
+            "clipped": maximum is not None and norm > maximum,
+            "supervised_tokens": sum(pack.n_supervised for pack in packs),
+            "tokens": sum(pack.n_tokens for pack in packs),
+            "examples": len(by_row),
+            "seconds": elapsed,
+            **memory_now().to_json(),
+            "rows": list(by_row),
+            "row_losses": by_row,
+            "skipped": skipped,
+            "epoch": self.order.epoch_after(update),
+        }
+
+    # ---- between updates --------------------------------------------------------------------------------------
+
+    def validate(self) -> dict[str, Any]:
+        """Token-weighted loss of the validation split; its line in the journal."""
+        began = time.perf_counter()
+        ordered = sorted(self.validation_rows, key=lambda row: (row.n_tokens, row.id))
+        size = self.settings.evaluation.batch_size
+        packs = (self.lay_out(ordered[start : start + size]) for start in range(0, len(ordered), size))
+        measured = split_loss(
+            self.model, packs, autocast=optimizer.autocast(self.settings.model.precision, self.device)
+        )
+        progress = self.progress
+        loss = measured.nats_per_token
+        if loss < progress.best_loss:
+            progress.best_loss, progress.best_update, progress.worse_validations = loss, progress.update, 0
+        else:
+            progress.worse_validations += 1
+        elapsed = time.perf_counter() - began
+        progress.seconds += elapsed
+        return {
+            "update": progress.update,
+            "validation_loss": loss,
+            "validation_tokens": measured.n_tokens,
+            "seconds": elapsed,
+        }
+
+    def save(self) -> None:
+        """A checkpoint of this moment; older ones go only after it was read back."""
+        state = {"progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
+        checkpoint.save(self.checkpoints, self.progress.update, self.parameters, self.optimizer, state)
+        checkpoint.prune(
+            self.checkpoints, keep=self.settings.training.checkpoint.keep, best_update=self.progress.best_update
+        )
+
+    def resume(self, attempt: int) -> tuple[checkpoint.PassedOver, ...]:
+        """Go back to the newest whole checkpoint, or to the very start. Returns the checkpoints passed over."""
+        found, passed_over = checkpoint.newest_whole(self.checkpoints)
+        if found is not None:
+            checkpoint.restore(found, self.parameters, self.optimizer)
+            self.progress = Progress(**found.state["progress"])
+            if self.scaler.is_enabled():
+                self.scaler.load_state_dict(found.state["scaler"])
+        self.journal.cut_after(self.progress.update, attempt)
+        return passed_over
+
+    # ---- the run ----------------------------------------------------------------------------------------------
+
+    def run(self) -> Outcome:
+        """Train until the plan is done, a rule stops the run, or somebody asks to stop."""
+        training = self.settings.training
+        every = checkpoint.due_every(training.checkpoint.every, self.order.n_updates)
+        watcher = self._watcher()
+        self.model.train()
+        while self.progress.update < self.order.n_updates:
+            if ended := self._patience_ended():  # a run killed between its last checkpoint and its result
+                return Outcome("stopped-early", ended)
+            if self.stop_requested():
+                self.save()
+                return Outcome("interrupted", "asked to stop")
+            line = self.step(self.progress.update + 1)
+            self.journal.step(line)
+            outcome = self._diverged(line)
+            stops = self._record(watcher.feed(line))
+            if outcome or stops:
+                return outcome or Outcome("diverged", f"{stops[0].code} {stops[0].name}: {stops[0].observed}")
+            update, last = self.progress.update, self.progress.update == self.order.n_updates
+            improved = False
+            if update % training.validate_every == 0 or last:
+                line = self.validate()
+                self.journal.step(line)
+                if not math.isfinite(line["validation_loss"]):
+                    return Outcome("diverged", f"the validation loss is {line['validation_loss']} at update {update}")
+                self._record(watcher.feed(line))
+                improved = self.progress.best_update == update
+            enough = self._patience_ended()
+            if improved or enough or last or update % every == 0:
+                self.save()
+            if enough:
+                return Outcome("stopped-early", enough)
+        return Outcome("completed", f"{self.order.n_updates} updates")
+
+    def _watcher(self) -> Watcher:
+        """A watcher that has seen what the run's earlier attempts wrote."""
+        watcher = Watcher(
+            limits=self.settings.rules.limits,
+            planned_learning_rates=[self.learning_rate(u) for u in range(1, self.order.n_updates + 1)],
+            vocabulary_size=self.model.get_input_embeddings().weight.shape[0],
+        )
+        for line in self.journal.steps():
+            watcher.feed(line)
+        return watcher
+
+    def _record(self, findings: Sequence[Any]) -> list[Any]:
+        for finding in findings:
+            self.journal.finding(finding, self.progress.update)
+        return [f for f in findings if f.severity == "stop" and f.code not in self.settings.waive]
+
+    def _diverged(self, line: dict[str, Any]) -> Outcome | None:
+        """A non-finite loss or gradient ends the run; under fp16 an overflow that the scaler skipped does not."""
+        update = line["update"]
+        if line["skipped"] and math.isfinite(line["loss"]):
+            if self.progress.skips_in_a_row >= MAX_SKIPS_IN_A_ROW:
+                return Outcome("diverged", f"{MAX_SKIPS_IN_A_ROW} updates in a row overflowed, up to update {update}")
+            return None
+        for name in ("loss", "gradient_norm"):
+            if not math.isfinite(line[name]):
+                return Outcome("diverged", f"the {name.replace('_', ' ')} is {line[name]} at update {update}")
+        return None
+
+    def _patience_ended(self) -> str | None:
+        stop = self.settings.training.stop
+        if stop is None or self.progress.worse_validations < stop.patience:
+            return None
+        return (
+            f"{stop.metric} has not improved for {stop.patience} validations; "
+            f"the best was {self.progress.best_loss:.4f} at update {self.progress.best_update}"
+        )

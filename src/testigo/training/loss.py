@@ -1,0 +1,80 @@
+"""One loss and one normalisation: the sum of token losses over the supervised tokens of the whole update."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from testigo.encoding import Pack
+
+
+def supervised_logits(model: Any, pack: Pack) -> torch.Tensor:
+    """(S, vocabulary) logits in fp32, computed only where a target stands when the layout allows it."""
+    inputs = {
+        "input_ids": pack.input_ids,
+        "position_ids": pack.position_ids,
+        "attention_mask": pack.attention_mask,
+        "use_cache": False,
+    }
+    if pack.input_ids.shape[0] == 1:
+        logits = model(**inputs, logits_to_keep=pack.places).logits[0]  # (S, vocabulary)
+    else:
+        logits = model(**inputs).logits.flatten(0, 1)[pack.places]  # (S, vocabulary)
+    return logits.float()
+
+
+def token_losses(model: Any, pack: Pack) -> torch.Tensor:
+    """(S,) the loss of each supervised token [nats]."""
+    return cross_entropy(supervised_logits(model, pack), pack.targets, reduction="none")
+
+
+def row_losses(losses: torch.Tensor, pack: Pack) -> dict[str, float]:
+    """The mean loss of each row's supervised tokens [nats per token], by row id."""
+    n = len(pack.row_ids)
+    sums = torch.zeros(n, dtype=torch.float64, device=losses.device).index_add_(0, pack.owner, losses.detach().double())
+    counts = torch.bincount(pack.owner, minlength=n).clamp(min=1)
+    return dict(zip(pack.row_ids, (sums / counts).tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class SplitLoss:
+    """The loss over a whole split: independent of how its rows were laid into batches up to rounding."""
+
+    sum_nats: float
+    n_tokens: int
+    rows: dict[str, float]
+
+    @property
+    def nats_per_token(self) -> float:
+        """Token-weighted."""
+        return self.sum_nats / max(self.n_tokens, 1)
+
+
+@contextlib.contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Evaluation mode without gradients; the former mode comes back."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)
+
+
+def split_loss(model: Any, packs: Iterable[Pack], *, autocast: Any = None) -> SplitLoss:
+    """Token-weighted loss of a split, streamed: no logits outlive their batch. Sums are kept in double precision."""
+    total, n_tokens, rows = 0.0, 0, {}
+    with evaluating(model):
+        for pack in packs:
+            with autocast or contextlib.nullcontext():
+                losses = token_losses(model, pack)
+            total += float(losses.double().sum())
+            n_tokens += pack.n_supervised
+            rows |= row_losses(losses, pack)
+    return SplitLoss(total, n_tokens, rows)

@@ -1,0 +1,86 @@
+"""From a frozen spec to a session in memory: base, adapter, encoded rows, order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testigo.campaign import Campaign
+from testigo.corpus import Corpus, Row
+from testigo.encoding import Encoder
+from testigo.model.device import device
+from testigo.model.load import Loaded
+from testigo.model.prepare import encoder_of, load_exactly
+from testigo.training.loop import Session
+from testigo.training.order import Order
+from testigo.training.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A base with its adapter, and the way rows become ids."""
+
+    settings: Campaign
+    loaded: Loaded
+    model: Any
+    encoder: Encoder
+    corpus: Corpus
+
+    @property
+    def pad_id(self) -> int:
+        """Any id will do, since padding is known by its place; the tokenizer's own where it has one."""
+        tokenizer = self.loaded.tokenizer
+        return int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0)
+
+    def rows(self, split: str, only: tuple[str, ...] | None = None) -> tuple[Row, ...]:
+        """The rows of a split in its own order, or those named in theirs."""
+        rows = self.corpus.rows(split)
+        if only is None:
+            return rows
+        by_id = {row.id: row for row in rows}
+        return tuple(by_id[row_id] for row_id in only)
+
+
+def prepare(spec: RunSpec) -> Prepared:
+    """Load what a spec names.
+
+    Raises
+    ------
+    ModelError
+        When the base on disk is not the one of the spec.
+    """
+    settings = spec.settings()
+    loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, adapted=True)
+    if settings.training.activation_checkpointing:
+        # Non-reentrant: the reentrant kind loses the gradients of adapters over frozen embeddings.
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    model.to(device())
+    return Prepared(settings, loaded, model, encoder_of(settings, loaded), Corpus.load(Path(spec.corpus)))
+
+
+def session(spec: RunSpec, prepared: Prepared, folder: Path) -> Session:
+    """A session at its very start."""
+    settings, training = prepared.settings, prepared.settings.training
+    rows, _ = prepared.encoder.encode_all(prepared.rows("train", spec.rows))
+    validation, _ = prepared.encoder.encode_all(prepared.rows("validation", spec.validation_rows))
+    order = Order.planned(
+        n_rows=len(rows),
+        microbatch=training.microbatch,
+        accumulation=training.accumulation,
+        replicas=1,
+        seed=spec.seed,
+        updates=training.updates,
+        epochs=training.epochs,
+    )
+    return Session(
+        settings=settings,
+        seed=spec.seed,
+        model=prepared.model,
+        rows=rows,
+        validation_rows=validation,
+        order=order,
+        pad_id=prepared.pad_id,
+        device=device(),
+        folder=folder,
+    )

@@ -1,0 +1,102 @@
+"""The process of one run: ``python -m testigo.training.worker RUN_DIR/spec.json``.
+
+It resumes when it finds a checkpoint, writes `steps.jsonl` and `findings.jsonl` while it goes, and ends with
+`result.json`. Exit codes: 0 the run ended in a state of its own, 2 the input was wrong, 3 interrupted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from testigo.disk import write_atomically
+from testigo.errors import TestigoError, report
+from testigo.model.adapter import trained
+from testigo.model.device import versions
+from testigo.model.digest import weights_sha256
+from testigo.training.loop import Outcome, Session
+from testigo.training.prepare import prepare, session
+from testigo.training.spec import RunSpec
+
+
+def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
+    """Train what the spec says, from the newest whole checkpoint on.
+
+    One worker at a time: when whoever started a worker is killed, the worker saves and ends by itself, and the next one
+    waits for that.
+    """
+    spec, folder = RunSpec.read(spec_path), spec_path.parent
+    starter = os.getppid()
+    with (folder / "worker.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _train(spec, folder, stop_requested=lambda: stop.is_set() or os.getppid() != starter)
+
+
+def _train(spec: RunSpec, folder: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
+    prepared = prepare(spec)
+    work = session(spec, prepared, folder)
+    work.stop_requested = stop_requested
+    attempt = _count_attempt(folder)
+    passed_over = work.resume(attempt)
+    resumed = {
+        "attempt": attempt,
+        "from_update": work.progress.update,
+        "passed_over": [{"checkpoint": p.name, "why": p.why} for p in passed_over],
+    }
+    write_atomically(folder / "resume.json", json.dumps(resumed))
+    try:
+        outcome = work.run()
+    except torch.OutOfMemoryError as error:
+        outcome = Outcome("out-of-memory", f"update {work.progress.update + 1}: {str(error).splitlines()[0]}")
+    write_atomically(folder / "result.json", json.dumps(_result(work, outcome), indent=1))
+    return outcome
+
+
+def _result(work: Session, outcome: Outcome) -> dict[str, Any]:
+    progress = work.progress
+    finite = outcome.state in ("completed", "stopped-early")
+    return {
+        "state": outcome.state,
+        "cause": outcome.cause,
+        "updates": progress.update,
+        "best_update": progress.best_update,
+        "best_validation_loss": progress.best_loss if progress.best_update is not None else None,
+        "final_weights_sha256": weights_sha256(work.parameters) if finite else None,
+        "trained": trained(work.model).to_json(),
+        "trained_names": list(work.parameters),
+        "seconds": progress.seconds,
+        "supervised_tokens": progress.supervised_tokens,
+        "examples": progress.examples,
+        "versions": versions(),
+    }
+
+
+def _count_attempt(folder: Path) -> int:
+    path = folder / "resume.json"
+    return 1 + (json.loads(path.read_text(encoding="utf-8"))["attempt"] if path.exists() else 0)
+
+
+def main(arguments: list[str]) -> int:
+    """Run one spec; a user's error is one JSON line on standard error."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        outcome = run(Path(arguments[0]), stop=stop)
+    except TestigoError as error:
+        report(error)
+        return error.exit_code
+    return 3 if outcome.state == "interrupted" else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
