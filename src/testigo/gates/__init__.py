@@ -16,7 +16,8 @@ from testigo.gates.export import ExportEvidence
 from testigo.gates.forward import ForwardEvidence
 from testigo.gates.memory import MemoryEvidence
 from testigo.gates.resume import ResumeEvidence
-from testigo.gates.update import OverfitEvidence, UpdateEvidence
+from testigo.gates.overfit import OverfitEvidence
+from testigo.gates.update import UpdateEvidence
 from testigo.gates.validation import ValidationEvidence
 
 __all__ = [

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from testigo.gates.measured import names, need, no_row, pairs
+from testigo.rules import Finding, Passed, found, passed, rule
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataEvidence:
@@ -69,3 +72,108 @@ class DataEvidence:
     """Pairs of rows with the same input and different targets."""
     unknown_tokens: tuple[str, ...] | None = None
     """Ids of rows with the tokenizer's unknown token."""
+
+
+@rule("D101", "duplicate-id", "stop", phase="data")
+def ids_are_unique(evidence: DataEvidence) -> Finding | Passed:
+    """Each row has an id of its own.
+
+    Why it matters: splits, predictions and paired comparisons are joined by id; with an id twice, one row's result is
+    counted for another.
+
+    What to do: give each row its own value in the field that `data.id` names, or name another field there.
+
+    Source: a key must be unique for a join to pair each row with itself (Codd 1970, "A relational model of data").
+    """
+    return no_row(evidence.duplicate_ids, "ids", "share their id with another", "every id occurs once")
+
+
+@rule("D102", "group-straddles-splits", "stop", phase="data")
+def groups_stay_together(evidence: DataEvidence) -> Finding | Passed:
+    """Rows of one group (customer, conversation, document) lie in one split.
+
+    Why it matters: the model may learn the group by heart and be examined on it; the result looks better than it is.
+
+    What to do: let `data.group` name the field and `data.split` give shares, so that the split is made by group; for
+    splits by file, move all rows of the named groups into one file.
+
+    Source: Kapoor and Narayanan 2023, "Leakage and the reproducibility crisis in machine-learning-based science".
+    """
+    groups = need(evidence.straddling_groups, "groups across splits")
+    if groups:
+        return found(f"{len(groups)} groups lie in more than one split: {names(groups)}")
+    return passed("no group lies in more than one split")
+
+
+@rule("D103", "exact-copy-across-splits", "stop", phase="data")
+def no_copies_across_splits(evidence: DataEvidence) -> Finding | Passed:
+    """No row is in the training rows and in the rows that examine the model.
+
+    Why it matters: a copied row measures memory, not ability.
+
+    What to do: set `data.duplicates.exact: drop`, or take the named rows out of one split; oversample only after
+    splitting.
+
+    Source: Lee et al. 2022, "Deduplicating training data makes language models better" (train-test overlap).
+    """
+    copies = need(evidence.exact_copies, "copies across splits")
+    if copies:
+        found_in = [evaluation for _, evaluation in copies]
+        return found(f"{len(copies)} exact copies across splits: {pairs(copies)}", rows=found_in)
+    return passed("no training row is an exact copy of an evaluation row")
+
+
+@rule("D104", "near-copy-across-splits", "warn", phase="data")
+def few_near_copies(evidence: DataEvidence) -> Finding | Passed:
+    """Training rows are not evaluation rows with a few words changed.
+
+    Why it matters: near copies are memorised nearly as well as copies and raise the result.
+
+    What to do: set `data.duplicates.near: 0.8`, so that near copies are joined before the split; where rows share a
+    template, look at the named pairs and leave them when only the template is alike.
+
+    Source: Lee et al. 2022, "Deduplicating training data makes language models better", section 4.2.
+    """
+    copies = need(evidence.near_copies, "near copies across splits")
+    if copies:
+        found_in = [evaluation for _, evaluation in copies]
+        return found(f"{len(copies)} near copies across splits: {pairs(copies)}", rows=found_in)
+    return passed("no training row is a near copy of an evaluation row")
+
+
+@rule("D105", "same-input-other-target", "warn", phase="data")
+def one_target_an_input(evidence: DataEvidence) -> Finding | Passed:
+    """Rows with the same input have the same target.
+
+    Why it matters: a model that answers the same input in one way cannot be right for both rows; they set a ceiling
+    under 100 %.
+
+    What to do: correct the targets in `data.source`; leave them when several answers are truly right and the metric
+    accepts each.
+
+    Source: Northcutt, Athalye and Mueller 2021, "Pervasive label errors in test sets".
+    """
+    conflicts = need(evidence.conflicts, "same inputs with other targets")
+    if conflicts:
+        rows = tuple(dict.fromkeys(row for pair in conflicts for row in pair))
+        return found(f"{len(conflicts)} pairs have one input and two targets: {pairs(conflicts)}", rows=rows)
+    return passed("no input has two targets")
+
+
+@rule("D106", "empty-split", "stop", phase="data")
+def splits_have_rows(evidence: DataEvidence) -> Finding | Passed:
+    """Training and validation have rows.
+
+    Why it matters: without training rows nothing is learned, and without validation rows nothing is known about it.
+
+    What to do: add rows to `data.source`, raise the share in `data.split`, or loosen `data.clean` and the maximum
+    length that left rows out.
+
+    Source: by definition of the campaign; a mean over no rows has no value.
+    """
+    n_rows = need(evidence.n_rows, "the number of rows")
+    counts = ", ".join(f"{split} {n}" for split, n in n_rows.items())
+    empty = [split for split, n in n_rows.items() if n <= 0]
+    if empty or not n_rows:
+        return found(f"no rows in {names(empty) or 'any split'} ({counts})")
+    return passed(f"rows: {counts}")

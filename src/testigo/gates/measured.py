@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from testigo.rules import CannotCheck
+from testigo.rules import CannotCheck, Finding, Passed, found, passed
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ def tolerance(fp32_limit: float, precision: str | None) -> float:
     the epsilons' ratio: 1e-4 becomes 0.9 % in fp16 and 2.6 % in bf16.
     """
     epsilon = EPSILON.get(precision or "fp32", EPSILON["bf16"])
-    return fp32_limit * max(1.0, (epsilon / EPSILON["fp32"]) ** 0.5)
+    return fp32_limit * max(1.0, math.sqrt(epsilon / EPSILON["fp32"]))
 
 
 def names(values: Iterable[str], most: int = 5) -> str:
@@ -43,3 +44,19 @@ def names(values: Iterable[str], most: int = 5) -> str:
 def pairs(values: Sequence[tuple[str, str]], most: int = 5) -> str:
     """The first few pairs for a sentence, written a=b."""
     return names((f"{left} = {right}" for left, right in values), most)
+
+
+def no_row(rows: Sequence[str] | None, what: str, fault: str, good: str, total: int | None = None) -> Finding | Passed:
+    """The commonest rule: a list of row ids that must be empty."""
+    rows = need(rows, what)
+    if not rows:
+        return passed(good)
+    of = f" of {total}" if total else ""
+    return found(f"{len(rows)}{of} row{'s' if len(rows) != 1 or total else ''} {fault}: {names(rows)}", rows=rows)
+
+
+def at_most(value: float | None, limit: float, what: str) -> Finding | Passed:
+    """A measured error that must not pass its limit; NaN passes no limit."""
+    value = need(value, what)
+    observed = f"{what} is {value:.3g} (at most {limit:.3g})"
+    return passed(observed) if value <= limit else found(observed)
