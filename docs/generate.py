@@ -1,0 +1,21 @@
+"""Write the pages and schemas that are made from the code: `make docs`. A test fails when one is out of date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from testigo.campaign.reference import campaign_reference, json_schema_text
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES: list[tuple[str, Callable[[], str]]] = [
+    ("docs/campaign-file.md", campaign_reference),
+    ("src/testigo/campaign/campaign.schema.json", json_schema_text),
+]
+
+if __name__ == "__main__":
+    for name, write in PAGES:
+        path = ROOT / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(write(), encoding="utf-8")
+        print(name)

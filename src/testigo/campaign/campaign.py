@@ -1,0 +1,124 @@
+"""The campaign as a frozen value, and its identity."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PrivateAttr
+
+from testigo.campaign.document import Document
+from testigo.campaign.sections import (
+    Base,
+    Budget,
+    Data,
+    Encoding,
+    Evaluation,
+    Hypothesis,
+    Machine,
+    Rules,
+    Section,
+    Task,
+    Text,
+    Training,
+    Variant,
+)
+
+DEFINES_NO_RESULT = ("campaign", "question", "language", "track", "budget")
+"""Keys that can change without changing any result: they are no part of the identity."""
+
+
+class Campaign(Section):
+    """A whole campaign file. The file as written is the control; everything else follows from it."""
+
+    name: str = Field(alias="campaign", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    """The campaign's name. Its workspace is the folder `NAME.testigo`."""
+    question: Text
+    """What the campaign is to answer, in words. The report prints it."""
+    task: Task
+    """What the model has to do with a row."""
+    hypothesis: Hypothesis
+    """What is claimed, before any compute."""
+    data: Data
+    """Where the rows are and how they are prepared."""
+    model: Base
+    """The model to start from, and what is trained of it."""
+    encoding: Encoding = Encoding()
+    """How rows become tokens."""
+    training: Training
+    """The updates."""
+    evaluation: Evaluation
+    """How outputs are generated."""
+    variants: tuple[Variant, ...] = Field(default=(), strict=False)
+    """Explained changes against the control, each a run of its own for every seed."""
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(0,), strict=False, min_length=1)
+    """Each run is repeated with each seed, and all are reported."""
+    machine: Machine = Machine()
+    """What the campaign runs on."""
+    budget: Budget | None = None
+    """What may be spent."""
+    track: tuple[Literal["tensorboard"], ...] = Field(default=(), strict=False)
+    """Where curves are also written while a run goes on."""
+    language: Literal["en", "es", "pt", "fr"] = "en"
+    """The report's language."""
+    rules: Rules = Field(
+        default=Rules(),
+        json_schema_extra={
+            "anyOf": [
+                {"type": "object", "additionalProperties": {"type": "object"}},
+                {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object"}]}},
+            ]
+        },
+    )
+    """Limits by rule code, such as `{T104: {spreads: 6}}`; or a list of files with own rules and such limits."""
+    waive: dict[str, Text] = Field(default_factory=dict)
+    """Code of a rule -> the reason why its finding does not stop the campaign. The report's first page prints it."""
+
+    _document: Document = PrivateAttr()
+    _contents: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """The campaign file. No part of the identity."""
+        return self._document.path
+
+    @property
+    def folder(self) -> Path:
+        """The campaign file's folder: the files that it names are relative to it."""
+        return self._document.path.resolve().parent
+
+    def canonical(self) -> dict[str, Any]:
+        """All that defines results, with defaults written out and files replaced by the hash of their content."""
+        plain = self.model_dump(mode="json", by_alias=True, exclude={"name", "question", "language", "track", "budget"})
+        if plain["task"]["schema"] is not None:
+            plain["task"]["schema"] = self._content_of(plain["task"]["schema"])
+        plain["rules"]["files"] = [self._content_of(file) for file in plain["rules"]["files"]]
+        canonical: dict[str, Any] = _canonical(plain)
+        return canonical
+
+    def identity(self) -> str:
+        """The sha256 of the canonical form, in hex: two files with the same identity are the same campaign."""
+        return digest(self.canonical())
+
+    def _content_of(self, file: str) -> str:
+        return self._contents.get(file, file)
+
+
+def digest(plain: Any) -> str:
+    """Sha256, in hex, of plain data written as canonical JSON."""
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _canonical(value: Any) -> Any:
+    """1 and 1.0 are one number; everything else stays."""
+    if isinstance(value, dict):
+        return {key: _canonical(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_canonical(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value

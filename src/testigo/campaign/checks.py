@@ -1,0 +1,322 @@
+"""What types and bounds cannot say: pairs that exclude each other, and names that must be known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from testigo.campaign.document import Place
+from testigo.campaign.fault import Fault
+from testigo.campaign.known import Known
+from testigo.campaign.sections import METRICS
+from testigo.campaign.wording import describe, suggestion
+
+_CODE = re.compile(r"[A-Z]\d{3}")
+_HUB = re.compile(r"hub:(?P<name>[\w.-]+(/[\w.-]+)?)(@(?P<revision>.*))?")
+_NEEDS_SCHEMA = ("schema_valid", "required_fields")
+
+
+def setting_faults(known: Known) -> list[Fault]:
+    """All faults between settings; no file is read."""
+    return [fault for check in _SETTINGS for fault in check(known)]
+
+
+def _length_of_training(known: Known) -> Iterator[Fault]:
+    if "training.updates" not in known or "training.epochs" not in known:
+        return
+    updates, epochs = known("training.updates"), known("training.epochs")
+    if updates is None and epochs is None:
+        yield Fault(
+            ("training",),
+            "`updates` or `epochs` in `training`",
+            "neither",
+            "add `updates: 200`, or `epochs: 3`",
+            "key",
+        )
+    if updates is not None and epochs is not None:
+        yield Fault(
+            ("training", "epochs"),
+            "either `updates` or `epochs`",
+            "both",
+            "keep one; in a variant, set the other to null",
+            "key",
+        )
+
+
+def _validation_while_training(known: Known) -> Iterator[Fault]:
+    every, updates = known("training.validate_every"), known("training.updates")
+    if known("training.stop") is not None and "training.validate_every" in known and every is None:
+        yield Fault(
+            ("training", "stop"),
+            "`validate_every` beside `stop`: patience counts validations",
+            "no `validate_every`",
+            "add `validate_every: 20` to `training`, or remove `stop`",
+            "key",
+        )
+    if isinstance(every, int) and isinstance(updates, int) and every > updates:
+        yield Fault(
+            ("training", "validate_every"),
+            f"at most {updates}, the number of updates",
+            f"{every}: no validation would ever run",
+            "lower it, or remove it to validate at the end only",
+        )
+
+
+def _lengths(known: Known) -> Iterator[Fault]:
+    longest, new = known("encoding.maximum_length"), known("evaluation.max_new_tokens")
+    if isinstance(longest, int) and isinstance(new, int) and new >= longest:
+        yield Fault(
+            ("evaluation", "max_new_tokens"),
+            f"fewer than `encoding.maximum_length`, {longest}, which holds the prompt too",
+            str(new),
+            "lower it, or raise `encoding.maximum_length`",
+        )
+
+
+def _adapter_settings(known: Known) -> Iterator[Fault]:
+    if known("model.adapter.method") != "full":
+        return
+    defaults: dict[str, Any] = {"rank": 16, "alpha": 32.0, "dropout": 0.0, "targets": "all-linear"}
+    for key, default in defaults.items():
+        if known(f"model.adapter.{key}", default) != default:
+            yield _only_for_lora(key)
+    if known("model.adapter.save_modules"):
+        yield _only_for_lora("save_modules")
+
+
+def _only_for_lora(key: str) -> Fault:
+    return Fault(
+        ("model", "adapter", key),
+        "no settings of LoRA with `method: full`",
+        f"`{key}`",
+        f"remove `{key}`, or set `method: lora`",
+        "key",
+    )
+
+
+def _shares(known: Known) -> Iterator[Fault]:
+    parts = {part: known(f"data.split.{part}") for part in ("train", "validation", "test")}
+    if any(f"data.split.{part}" not in known for part in ("validation", "test")):
+        return
+    shares = {part: float(value) for part, value in parts.items() if type(value) in (int, float)}
+    evaluated = sum(value for part, value in shares.items() if part != "train")
+    if evaluated >= 1:
+        yield Fault(
+            ("data", "split"),
+            "rows left for training",
+            f"{evaluated:g} of them in validation and test",
+            "lower these shares",
+        )
+    elif "train" in shares and abs(sum(shares.values()) - 1) > 1e-6:
+        yield Fault(
+            ("data", "split"),
+            "shares that sum to 1",
+            f"{' + '.join(f'{value:g}' for value in shares.values())} = {sum(shares.values()):.10g}",
+            "change a share, or leave `train` out: it takes the rest",
+        )
+
+
+def _split_files(known: Known) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
+    for key in ("data.source", "data.split.validation", "data.split.test"):
+        name = known(key)
+        if not isinstance(name, str):
+            continue
+        plain = str(Path(name))
+        if plain in seen:
+            yield Fault(
+                tuple(key.split(".")),
+                f"another file than `{seen[plain]}`: rows that train must not decide",
+                f"the same file, `{name}`",
+                "name another file, or give a share such as 0.15",
+            )
+        seen.setdefault(plain, key)
+
+
+def _metrics(known: Known) -> Iterator[Fault]:
+    kind = known("task.kind")
+    metrics = list(METRICS[kind] if kind in METRICS else dict.fromkeys(m for own in METRICS.values() for m in own))
+    named: list[tuple[Place, Any]] = [(("hypothesis", "improve", "metric"), known("hypothesis.improve.metric"))]
+    guards = known("hypothesis.keep") or []
+    named += [
+        (("hypothesis", "keep", n, "metric"), guard.get("metric"))
+        for n, guard in enumerate(guards)
+        if isinstance(guard, dict)
+    ]
+    guarded: set[str] = set()
+    for place, metric in named:
+        if not isinstance(metric, str):
+            continue
+        if metric not in metrics:
+            yield _unknown_metric(place, metric, kind, metrics)
+        elif metric in _NEEDS_SCHEMA and "task.schema" in known and known("task.schema") is None:
+            yield Fault(
+                place, f"`schema:` in `task`, which `{metric}` needs", "no schema", "add `schema: FILE` to `task`"
+            )
+        if place[1] == "keep" and metric in guarded:
+            yield Fault(place, "each metric once in `keep`", f"`{metric}` again", "keep one margin")
+        if place[1] == "keep":
+            guarded.add(metric)
+
+
+def _unknown_metric(place: Place, metric: str, kind: str | None, known: list[str]) -> Fault:
+    homes = [other for other, metrics in METRICS.items() if metric in metrics]
+    return Fault(
+        place,
+        f"a metric{f' of the kind {kind}' if kind else ''}: {', '.join(known)}",
+        f"`{metric}`{f', a metric of the kind {homes[0]}' if homes else ''}",
+        suggestion(metric, known, "choose one of them"),
+    )
+
+
+def _task_fields(known: Known) -> Iterator[Fault]:
+    fields = {key: known(f"task.{key}") for key in ("input", "target", "category")}
+    if fields["input"] is not None and fields["input"] == fields["target"]:
+        yield Fault(
+            ("task", "target"),
+            "another field than `input`",
+            f"`{fields['target']}` for both",
+            "name the answer's field",
+        )
+    for key in ("input", "target"):
+        if fields["category"] is not None and fields["category"] == fields[key]:
+            yield Fault(
+                ("task", "category"),
+                f"another field than `{key}`",
+                f"`{fields['category']}`",
+                "name a field of few values",
+            )
+    system, kind = known("task.system"), known("task.kind")
+    has_schema = known("task.schema") is not None
+    if isinstance(system, str) and "{schema}" in system and "task.schema" in known and not has_schema:
+        yield Fault(
+            ("task", "system"), "`schema:` beside `{schema}`", "no schema", "add `schema: FILE`, or take `{schema}` out"
+        )
+    if kind == "generation" and has_schema:
+        yield Fault(
+            ("task", "schema"),
+            "no schema with the kind generation: its answers are free text",
+            f"`{known('task.schema')}`",
+            "remove it, or set `kind: extraction`",
+            "key",
+        )
+
+
+def base_faults(known: Known) -> Iterator[Fault]:
+    """Faults in how the base is named."""
+    base, place = known("model.base"), ("model", "base")
+    forms = "`hub:NAME@REVISION`, `path:FOLDER` or `package:NAME`"
+    if not isinstance(base, str):
+        return
+    kind, colon, name = base.partition(":")
+    if not colon or kind not in ("hub", "path", "package"):
+        looks_like_hub = re.fullmatch(r"[\w.-]+/[\w.-]+(@[0-9a-f]+)?", base) is not None
+        action = f"did you mean `hub:{base}{'' if '@' in base else '@REVISION'}` or `path:{base}`?"
+        yield Fault(place, forms, describe(base), action if looks_like_hub else "write one of these forms")
+    elif kind == "hub":
+        yield from _hub(base, place)
+    elif kind == "path" and not name.strip():
+        yield Fault(place, "`path:FOLDER`", f"`{base}`", "name the folder")
+    elif kind == "package" and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name, re.ASCII):
+        yield Fault(place, "`package:NAME`, a Python package as it is imported", f"`{base}`", "write its import name")
+
+
+def _hub(base: str, place: Place) -> Iterator[Fault]:
+    match = _HUB.fullmatch(base)
+    if match is None:
+        yield Fault(place, "`hub:OWNER/NAME@REVISION`", f"`{base}`", "write owner and name as on the model's page")
+        return
+    revision = match["revision"]
+    if revision is None or not re.fullmatch(r"[0-9a-f]{40}", revision):
+        found = "no revision" if not revision else f"`{revision}`, which is not a commit of 40 hex digits"
+        yield Fault(
+            place,
+            "an exact revision, which can never move",
+            found,
+            f"write `hub:{match['name']}@` and the full commit hash from the model's list of files",
+        )
+
+
+def _seeds(known: Known) -> Iterator[Fault]:
+    yield from _repeated(known("seeds"), ("seeds",), "seed")
+
+
+def _lists(known: Known) -> Iterator[Fault]:
+    yield from _repeated(known("data.clean"), ("data", "clean"), "step")
+    yield from _repeated(known("track"), ("track",), "tracker")
+    yield from _repeated(known("model.adapter.targets"), ("model", "adapter", "targets"), "module")
+    yield from _repeated(known("model.adapter.save_modules"), ("model", "adapter", "save_modules"), "module")
+    yield from _repeated(known("budget.days"), ("budget", "days"), "package")
+    yield from _repeated(known("rules.files"), ("rules", "files"), "file")
+
+
+def _repeated(values: Any, place: Place, what: str) -> Iterator[Fault]:
+    if not isinstance(values, list | tuple):
+        return
+    seen: list[Any] = []
+    for n, value in enumerate(values):
+        if value is not None and value in seen:
+            yield Fault((*place, n), f"each {what} once", f"`{value}` again", "remove it")
+        seen.append(value)
+
+
+def _money(known: Known) -> Iterator[Fault]:
+    if known("budget") is None or not all(f"budget.{key}" in known for key in ("price_per_hour", "currency")):
+        return
+    price, currency = known("budget.price_per_hour"), known("budget.currency")
+    if (price is None) != (currency is None):
+        lacking = "currency" if currency is None else "price_per_hour"
+        yield Fault(
+            ("budget",), "`price_per_hour` and `currency` together", f"no `{lacking}`", f"add `{lacking}`", "key"
+        )
+
+
+def _codes(known: Known) -> Iterator[Fault]:
+    for section in ("rules.limits", "waive"):
+        values = known(section)
+        for code in values if isinstance(values, dict) else ():
+            if not _CODE.fullmatch(code):
+                yield Fault(
+                    (*section.split("."), code),
+                    "the code of a rule: a capital letter and three digits",
+                    f"`{code}`",
+                    "`testigo explain` lists the rules",
+                    "key",
+                )
+    for code, reason in (known("waive") or {}).items() if isinstance(known("waive"), dict) else ():
+        if isinstance(reason, str) and len(re.findall(r"\w{2,}", reason)) < 2:
+            yield Fault(("waive", code), "a reason in words", describe(reason), "say why the finding does no harm here")
+
+
+def _variant_names(known: Known) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for n, variant in enumerate(known("variants") or []):
+        name = variant.get("name") if isinstance(variant, dict) else None
+        if not isinstance(name, str):
+            continue
+        place = ("variants", n, "name")
+        if name == "control":
+            yield Fault(place, "another name", "`control`, which is the file as written", "choose another name")
+        elif name in seen:
+            yield Fault(place, "each name once", f"`{name}` again", "choose another name")
+        seen.add(name)
+
+
+_SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
+    _length_of_training,
+    _validation_while_training,
+    _lengths,
+    _adapter_settings,
+    _shares,
+    _split_files,
+    _metrics,
+    _task_fields,
+    base_faults,
+    _seeds,
+    _lists,
+    _money,
+    _codes,
+    _variant_names,
+)

@@ -1,0 +1,119 @@
+"""Files and folders that a campaign names: they must be there, and be what they are named for."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from testigo.campaign.checks import base_faults
+from testigo.campaign.document import Place
+from testigo.campaign.fault import Fault
+from testigo.campaign.known import Known
+from testigo.campaign.wording import describe, suggestion
+
+_SOURCES = (".jsonl", ".csv", ".parquet")
+
+
+def file_faults(known: Known, folder: Path) -> list[Fault]:
+    """All faults of the files that the campaign names, relative to its folder."""
+    return [fault for check in _FILES for fault in check(known, folder)]
+
+
+def _named_files(known: Known, folder: Path) -> Iterator[Fault]:
+    named: list[tuple[Place, Any]] = [
+        (tuple(key.split(".")), known(key))
+        for key in ("data.source", "data.split.validation", "data.split.test", "task.schema")
+    ]
+    rules = known("rules.files")
+    named += [(("rules", "files", n), name) for n, name in enumerate(rules if isinstance(rules, list | tuple) else ())]
+    for place, name in named:
+        if not isinstance(name, str):
+            continue
+        if place[0] == "data" and name.startswith("hub:"):
+            yield Fault(
+                place, "a file of rows", f"`{name}`", "save the data set as a file; hub data is not in this version"
+            )
+        elif place[0] == "data" and Path(name).suffix.lower() not in _SOURCES:
+            yield Fault(place, f"a file of rows: {', '.join(_SOURCES)}", f"`{name}`", "save the rows in such a file")
+        elif fault := _missing_file(place, name, folder):
+            yield fault
+
+
+def _missing_file(place: Place, name: str, folder: Path) -> Fault | None:
+    path = folder / name
+    try:
+        if path.is_file():
+            return None
+        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        found = "a folder" if path.is_dir() else f"no such file: {path}"
+    except (OSError, ValueError):  # a name that no file system takes
+        beside, found = [], describe(name)
+    close = suggestion(path.name, beside, "check the name; it is relative to the campaign file's folder")
+    return Fault(place, "an existing file", found, close)
+
+
+def _base_is_there(known: Known, folder: Path) -> Iterator[Fault]:
+    base = known("model.base")
+    if not isinstance(base, str) or any(True for _ in base_faults(known)):
+        return
+    kind, _, name = base.partition(":")
+    if kind == "path":
+        try:
+            entries = [entry.name for entry in (folder / name).iterdir()]
+        except (OSError, ValueError):
+            yield Fault(
+                ("model", "base"),
+                "an existing folder with a model",
+                f"no such folder: {folder / name}",
+                "check the name; it is relative to the campaign file's folder",
+            )
+            return
+        if "config.json" not in entries and not any(entry.endswith(".gguf") for entry in entries):
+            yield Fault(
+                ("model", "base"),
+                "a folder with `config.json` or a `.gguf` file",
+                f"neither in {folder / name}",
+                "name the folder that holds the model's files",
+            )
+    if kind == "package" and not _is_installed(name):
+        yield Fault(
+            ("model", "base"),
+            f"the Python package `{name}` in this environment",
+            "it is not installed",
+            f"pip install {name.partition('.')[0].replace('_', '-')}",
+        )
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name.partition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _schema_is_a_schema(known: Known, folder: Path) -> Iterator[Fault]:
+    name = known("task.schema")
+    if not isinstance(name, str) or _missing_file(("task", "schema"), name, folder):
+        return
+    place: Place = ("task", "schema")
+    try:
+        schema = json.loads((folder / name).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        at = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        yield Fault(place, "a file with a JSON Schema", f"{name} is not JSON{at}", "mend the file")
+        return
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+        yield Fault(place, "a schema of an object", f"{name} describes something else", "let it say `type: object`")
+        return
+    from jsonschema import Draft202012Validator, SchemaError  # slow to import, and rarely needed
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        yield Fault(place, "a valid JSON Schema", f"{name}: {error.message}", "mend the schema")
+
+
+_FILES: tuple[Callable[[Known, Path], Iterator[Fault]], ...] = (_named_files, _base_is_there, _schema_is_a_schema)

@@ -1,0 +1,285 @@
+"""The sections of a campaign file: types, bounds and defaults, each field with its documentation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+METRICS: dict[str, dict[str, Literal["binary", "bounded"]]] = {
+    "extraction": {
+        "valid_json": "binary",
+        "schema_valid": "binary",
+        "required_fields": "binary",
+        "exact_match": "binary",
+        "field_f1": "bounded",
+    },
+    "generation": {"exact_match": "binary", "token_f1": "bounded"},
+}
+"""Kind of task -> metric -> whether a row's score is yes/no or lies between 0 and 1."""
+
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+def _the_rest(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+class Section(BaseModel):
+    """Strict, closed and frozen: an unknown key or a wrong type is an error, and nothing is converted."""
+
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+    @classmethod
+    def filled(cls, data: Any) -> Any:
+        """The data with what follows from the rest of it."""
+        return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, data: Any) -> Any:
+        return cls.filled(data)
+
+
+class Task(Section):
+    """What the model has to do with a row."""
+
+    kind: Literal["extraction", "generation"]
+    """`extraction`: a text becomes one JSON object. `generation`: a text becomes a text."""
+    input: Text
+    """The row's field that the model reads."""
+    target: Text
+    """The row's field that it has to write."""
+    category: Text | None = None
+    """The row's field by whose values the results are also given, one by one. Splits are balanced over it."""
+    schema_file: Text | None = Field(default=None, alias="schema")
+    """A JSON Schema of the target, for extraction. Needed by the metrics `schema_valid` and `required_fields`."""
+    system: Text | None = None
+    """The system message of every prompt. `{schema}` in it is replaced by the schema, written compactly."""
+
+
+class Improvement(Section):
+    """The behaviour that must get better."""
+
+    metric: Text
+    """A metric of the task: see the table of metrics below."""
+    by: float = Field(gt=0, le=1)
+    """The smallest improvement that matters, as a difference of the metric's mean: 0.10 is ten points."""
+
+
+class Guard(Section):
+    """Something that must not get worse."""
+
+    metric: Text
+    """A metric of the task."""
+    within: float = Field(ge=0, lt=1)
+    """The largest loss that is still acceptable: the comparison must show that the loss is smaller than this."""
+
+
+class Hypothesis(Section):
+    """What is claimed, before any compute. It is frozen when the campaign is registered."""
+
+    improve: Improvement
+    """The behaviour to improve, and by how much."""
+    keep: tuple[Guard, ...] = Field(default=(), strict=False)
+    """What must not get worse, each with its margin."""
+    alpha: float = Field(default=0.05, gt=0, le=0.5)
+    """The risk of calling an improvement shown when there is none."""
+
+
+class Duplicates(Section):
+    """What happens to rows that are copies of each other."""
+
+    exact: Literal["drop", "refuse", "report"] = "drop"
+    """Rows that are equal after cleaning: `drop` all but the first, `refuse` the data, or only `report` them."""
+    near: float | None = Field(default=0.8, gt=0, le=1)
+    """From this similarity of their texts on, rows are near-duplicates and stay in one split. `null`: do not look."""
+
+
+class Split(Section):
+    """Which rows train, which guide and which decide. Groups and near-duplicates are never torn apart."""
+
+    train: float = Field(default=1.0, gt=0, le=1, json_schema_extra=_the_rest)
+    """The share of `source` that is trained on. Left out: what validation and test leave over."""
+    validation: Share | Text
+    """A share of `source`, or a file of its own."""
+    test: Share | Text
+    """A share of `source`, or a file of its own. It is sealed until `testigo open-test`."""
+    seed: int = Field(default=0, ge=0)
+    """Another seed is another split."""
+
+    @classmethod
+    def filled(cls, data: Any) -> Any:
+        """`train` takes what validation and test leave over."""
+        if not isinstance(data, dict) or "train" in data:
+            return data
+        given = (data.get("validation"), data.get("test"))
+        rest = round(1 - sum(share for share in given if isinstance(share, float)), 12)
+        return {**data, "train": rest} if rest > 0 else data
+
+
+class Data(Section):
+    """Where the rows are and how they are prepared."""
+
+    source: Text
+    """The file of rows: `.jsonl`, `.csv` or `.parquet`."""
+    id: Text = "id"
+    """The field that names a row. Ids are unique."""
+    group: Text | None = None
+    """The field (customer, patient, document) whose rows all stay in one split."""
+    clean: tuple[Literal["unicode", "strip", "drop-empty"], ...] = Field(default=(), strict=False)
+    """In order: `unicode` (NFC), `strip` (white space at both ends), `drop-empty` (rows without input or target)."""
+    duplicates: Duplicates = Duplicates()
+    """Copies and near-copies."""
+    split: Split
+    """Train, validation and test."""
+
+
+class Adapter(Section):
+    """How the base is changed."""
+
+    method: Literal["lora", "full"] = "lora"
+    """`lora` trains small matrices beside frozen weights; `full` trains every weight."""
+    rank: Count = 16
+    """LoRA: the inner size of each pair of matrices."""
+    alpha: float = Field(default=32.0, gt=0)
+    """LoRA: the update is scaled by alpha / rank."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """LoRA: share of the adapter's inputs that is set to zero in training."""
+    targets: Literal["all-linear"] | Annotated[tuple[Text, ...], Field(strict=False, min_length=1)] = "all-linear"
+    """LoRA: `all-linear`, or the names of the modules that get a pair of matrices."""
+    save_modules: tuple[Text, ...] = Field(default=(), strict=False)
+    """LoRA: modules that are trained and saved whole, such as a resized embedding."""
+
+
+class Base(Section):
+    """The model to start from, and what is trained of it."""
+
+    base: Text
+    """`hub:NAME@REVISION` (40 hex digits), `path:FOLDER` beside this file, or `package:NAME` (a Python package)."""
+    adapter: Adapter = Adapter()
+    """What is trained."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """The number format of the forward and backward pass."""
+
+
+class Encoding(Section):
+    """How rows become tokens."""
+
+    maximum_length: int | None = Field(default=None, ge=2)
+    """The most tokens of a row, prompt and target together. `null`: what the model can take."""
+    longer: Literal["refuse", "drop", "truncate"] = "refuse"
+    """Rows that are longer: `refuse` to start, `drop` them with a count, or `truncate` (another experiment)."""
+    layout: Literal["packed", "padded"] = "packed"
+    """`packed`: the rows of a microbatch lie in one sequence without padding. `padded`: one row beside the other."""
+
+
+class Schedule(Section):
+    """How the learning rate changes over the run."""
+
+    kind: Literal["cosine", "linear", "constant"] = "cosine"
+    """The shape after the warm-up; `cosine` and `linear` end at zero."""
+    warmup: float = Field(default=0.05, ge=0, le=1)
+    """The share of the updates in which the learning rate rises from zero."""
+
+
+class Checkpoint(Section):
+    """When the state is saved, and how many are kept."""
+
+    every: Literal["auto"] | Count = "auto"
+    """Updates between two checkpoints. `auto`: 50 in runs under 500 updates, 200 in runs over 2,000, 100 between."""
+    keep: Count = 3
+    """How many are kept beside the best and the last."""
+
+
+class Stop(Section):
+    """When a run may end early."""
+
+    metric: Literal["validation_loss"] = "validation_loss"
+    """What is watched."""
+    patience: Count
+    """How many validations in a row may pass without a new best."""
+
+
+class Training(Section):
+    """The updates. Examples per update = microbatch × accumulation × processes."""
+
+    updates: Count | None = None
+    """How many updates. Give either this or `epochs`."""
+    epochs: float | None = Field(default=None, gt=0)
+    """How many times over the training rows. Give either this or `updates`."""
+    microbatch: Count
+    """Rows that go through the model at once in each process. It changes memory, and no gradient."""
+    accumulation: Count = 1
+    """Microbatches that are summed into one update."""
+    learning_rate: float = Field(gt=0, le=1)
+    """The highest learning rate of the run, such as 1e-4."""
+    schedule: Schedule = Schedule()
+    """How the learning rate changes."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    """AdamW's decoupled weight decay."""
+    clip: float | None = Field(default=1.0, gt=0)
+    """The largest norm of the gradient of an update. `null`: no clipping."""
+    activation_checkpointing: bool = False
+    """Compute activations twice and keep fewer: less memory, more time, the same gradients."""
+    validate_every: Count | None = None
+    """Updates between two validations. `null`: only at the end."""
+    checkpoint: Checkpoint = Checkpoint()
+    """When the state is saved."""
+    stop: Stop | None = None
+    """When a run may end early. `null`: never."""
+
+
+class Evaluation(Section):
+    """How outputs are generated, greedily, for the baseline and for every run alike."""
+
+    max_new_tokens: Count
+    """The most tokens of an output."""
+    batch_size: Count = 16
+    """Rows that are generated at once."""
+
+
+class Variant(Section):
+    """One explained change against the control, which is the file as written."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
+    """Small letters, digits, `-`, `_`, `.`: it becomes a part of the run's name."""
+    set: dict[str, Any] = Field(min_length=1)
+    """Dotted key -> value, such as `training.learning_rate: 5e-5`, in `model`, `encoding`, `training` or `machine`."""
+    because: Text
+    """Why it is worth a run. The report prints it."""
+
+
+class Machine(Section):
+    """What the campaign runs on."""
+
+    processes: Count = 1
+    """Data replicas: each takes its own rows of every update."""
+    strategy: Literal["ddp", "fsdp"] = "ddp"
+    """`ddp`: every process holds all of the state. `fsdp`: the state is sharded over the processes."""
+    launcher: Literal["local"] = "local"
+    """Who starts the processes: this machine."""
+
+
+class Budget(Section):
+    """What may be spent."""
+
+    days: tuple[Annotated[float, Field(gt=0)], ...] = Field(strict=False, min_length=1)
+    """The rental packages to plan for, in days."""
+    price_per_hour: float | None = Field(default=None, ge=0)
+    """What an hour of the machine costs."""
+    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] | None = None
+    """The price's currency, three capital letters."""
+
+
+class Rules(Section):
+    """Changes to the rules that judge the campaign."""
+
+    files: tuple[Text, ...] = Field(default=(), strict=False)
+    """Python files with rules of your own."""
+    limits: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Code of a rule -> limit -> value, such as `T104: {spreads: 6}`. `testigo explain T104` lists its limits."""
