@@ -334,7 +334,7 @@ SENTENCES: dict[str, dict[str, list[str]]] = {
             "It's urgent.|We need it as soon as possible.|Please hurry.|This is a rush order.|Top priority.|"
             "The sooner the better, customers are waiting.|Express delivery, please.|It can't wait.|ASAP!"
         ),
-        "flexible": _list(
+        "no_hurry": _list(
             "No hurry.|Whenever it suits you.|Take your time.|There is no rush.|Any day is fine.|"
             "It can wait until your next round.|We're in no hurry at all."
         ),
@@ -379,7 +379,7 @@ SENTENCES: dict[str, dict[str, list[str]]] = {
             "Es urgente.|Lo antes posible.|Corre prisa.|¡Cuanto antes!|Máxima prioridad.|No puede esperar.|"
             "Envío exprés, por favor.|Nos urge mucho."
         ),
-        "flexible": _list(
+        "no_hurry": _list(
             "Sin prisa.|Cuando puedan.|No corre prisa.|Cualquier día vale.|No hay apuro.|Puede esperar.|"
             "Tómense su tiempo."
         ),
@@ -421,7 +421,7 @@ SENTENCES: dict[str, dict[str, list[str]]] = {
             "É urgente.|O mais depressa possível.|Temos pressa.|Quanto antes!|Prioridade máxima.|"
             "Não pode esperar.|Envio expresso, por favor.|Estamos aflitos."
         ),
-        "flexible": _list(
+        "no_hurry": _list(
             "Sem pressa.|Quando puderem.|Não há pressa.|Qualquer dia serve.|Pode esperar.|Com calma.|"
             "Façam no vosso ritmo."
         ),
@@ -465,7 +465,7 @@ SENTENCES: dict[str, dict[str, list[str]]] = {
             "C'est urgent.|Dès que possible.|Vite, s'il vous plaît.|Au plus tôt !|Priorité absolue.|"
             "Cela ne peut pas attendre.|Livraison express.|Ça presse."
         ),
-        "flexible": _list(
+        "no_hurry": _list(
             "Rien ne presse.|Quand vous pourrez.|Prenez votre temps.|Peu importe le jour.|Sans urgence.|"
             "Cela peut attendre.|À votre rythme."
         ),

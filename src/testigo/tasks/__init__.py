@@ -6,10 +6,10 @@ text into a text. Scores never raise, whatever a model writes.
 
 from __future__ import annotations
 
+from testigo.corpus.strict_json import MAXIMUM_DEPTH, StrictJsonError, parse_strict
 from testigo.tasks.chosen import task_for
 from testigo.tasks.extraction import Extraction
 from testigo.tasks.generation import Generation
-from testigo.tasks.parsing import MAXIMUM_DEPTH, StrictJsonError, parse_strict
 from testigo.tasks.task import Task
 
 __all__ = [

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from testigo.corpus.strict_json import StrictJsonError, parse_strict
 from testigo.tasks.fields import equal, field_f1
-from testigo.tasks.parsing import StrictJsonError, parse_strict
 from testigo.tasks.schema import Schema
 from testigo.tasks.task import Kind, input_problems, kind_of, prompt
 

@@ -13,8 +13,8 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from testigo.corpus.strict_json import StrictJsonError, parse_strict
 from testigo.errors import CampaignError
-from testigo.tasks.parsing import StrictJsonError, parse_strict
 
 
 class Schema:

@@ -1,4 +1,4 @@
-"""Strict JSON: what counts as valid in a model's output and in a target."""
+"""Strict JSON: what counts as valid in a row, in a target and in a model's output."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testigo.tasks import MAXIMUM_DEPTH, StrictJsonError, parse_strict
+from testigo.corpus.strict_json import MAXIMUM_DEPTH, StrictJsonError, parse_strict
 
 LEAVES = (
     st.none()

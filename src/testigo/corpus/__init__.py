@@ -1,0 +1,14 @@
+"""Rows: read, cleaned, checked, searched for copies, split by group, and the test split sealed.
+
+`build` makes a corpus once and finds it again by its fingerprint; `Corpus.rows` reads train and validation, and only
+`open_sealed` reads the test rows.
+"""
+
+from __future__ import annotations
+
+from testigo.corpus.building import build
+from testigo.corpus.cleaning import CLEANING_STEPS
+from testigo.corpus.row import Row
+from testigo.corpus.storage import Corpus, open_corpus, open_sealed
+
+__all__ = ["CLEANING_STEPS", "Corpus", "Row", "build", "open_corpus", "open_sealed"]

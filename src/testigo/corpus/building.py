@@ -1,0 +1,235 @@
+"""From the campaign's sources to a corpus, told in order."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from testigo.corpus.checking import check_rows
+from testigo.corpus.cleaning import Cleaned, clean
+from testigo.corpus.duplicates import Copies, find_copies
+from testigo.corpus.reading import Reading, read_into
+from testigo.corpus.row import Part, PlacedRow, Row, canonical_json, digest_of
+from testigo.corpus.splitting import ORDER, TOLERANCE, join_components, split_rows
+from testigo.corpus.storage import FILES, FORMAT, Corpus, find_fault, open_corpus, write_corpus
+from testigo.errors import DataError, Problem
+
+if TYPE_CHECKING:
+    from testigo.campaign import Campaign
+
+NearPairs = tuple[tuple[int, int, float], ...]
+
+
+def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable[[Row], list[str]]) -> Corpus:
+    """Read, clean, check and split the rows of a campaign; write them once, and find them again.
+
+    Parameters
+    ----------
+    folder_for
+        Fingerprint -> the folder of that corpus.
+    check
+        What the task has to say about a row, in words; empty when it can be used.
+
+    Raises
+    ------
+    DataError
+        With all bad rows at once, with file and line; for copies where the campaign refuses them; for groups that stand
+        in two given files; for a split without rows.
+    """
+    data = campaign.data
+    reading = _read_all(campaign)
+    needed = (campaign.task.input, campaign.task.target)
+    cleaned = clean(reading.rows, data.clean, needed)
+    placed, problems = check_rows(
+        cleaned.rows,
+        id_field=data.id,
+        group_field=data.group,
+        category_field=campaign.task.category,
+        needed=needed,
+        check=check,
+    )
+    if reading.problems or problems:
+        raise DataError(problems=[*reading.problems, *problems])
+    placed.sort(key=lambda one: one.row.id)  # nothing below may depend on the order of the files
+    fingerprint = _fingerprint(campaign, placed, cleaned)
+    folder = folder_for(fingerprint)
+    fault = find_fault(folder, fingerprint) if folder.exists() else None
+    if folder.exists() and fault is None:
+        whole = open_corpus(folder)
+        return Corpus(fingerprint, folder, whole.manifest, f"reused {folder.name[:10]}: same rows, rules and split")
+    copies = find_copies(placed, *needed)
+    kept, dropped = _without_copies(placed, copies, data.duplicates.exact)
+    near = _near(kept, campaign)
+    splits = _split(campaign, kept, [pair[:2] for pair in near] + _conflicts_among(kept, needed))
+    manifest = {
+        "fingerprint": fingerprint,
+        "sources": reading.sources,
+        "ignored_files": reading.ignored,
+        "clean": cleaned.steps,
+        "dropped": [{"where": raw.where, "reason": reason} for raw, reason in cleaned.dropped] + dropped,
+        "duplicates": _told(placed, kept, copies, near, campaign),
+        "split_rule": _rule(campaign),
+    }
+    manifest = write_corpus(folder, splits, manifest)
+    note = f"rebuilt, because {fault}" if fault else "built"
+    return Corpus(fingerprint, folder, manifest, note)
+
+
+def _read_all(campaign: Campaign) -> Reading:
+    reading = Reading()
+    split = campaign.data.split
+    read_into(reading, campaign.data.source, campaign.folder, "source")
+    if isinstance(split.validation, str):
+        read_into(reading, split.validation, campaign.folder, "validation")
+    if isinstance(split.test, str):
+        read_into(reading, split.test, campaign.folder, "test")
+    return reading
+
+
+def _fingerprint(campaign: Campaign, placed: Sequence[PlacedRow], cleaned: Cleaned) -> str:
+    """One hash of rows, rules and split. File names, order of rows and order of keys do not count."""
+    rows = sorted((one.part, one.row.digest) for one in placed)
+    left_out = sorted((raw.part, digest_of(raw.fields)) for raw, _ in cleaned.dropped)
+    return digest_of({"format": FORMAT, "rows": rows, "left_out": left_out, "rule": _rule(campaign)})
+
+
+def _rule(campaign: Campaign) -> dict[str, Any]:
+    data, task = campaign.data, campaign.task
+    shares = {name: getattr(data.split, name) for name in ("train", "validation", "test")}
+    return {
+        "id": data.id,
+        "group": data.group,
+        "category": task.category,
+        "input": task.input,
+        "target": task.target,
+        "clean": list(data.clean),
+        "exact": data.duplicates.exact,
+        "near": data.duplicates.near,
+        "shares": {name: "a file" if isinstance(share, str) else share for name, share in shares.items()},
+        "seed": data.split.seed,
+        "tolerance": TOLERANCE,
+    }
+
+
+def _without_copies(
+    placed: Sequence[PlacedRow], copies: Copies, policy: str
+) -> tuple[list[PlacedRow], list[dict[str, str]]]:
+    if policy == "refuse" and copies.exact:
+        raise DataError(
+            problems=[
+                Problem(
+                    "rows that are no copies of each other",
+                    f"a copy of row '{placed[kept].row.id}' at {placed[kept].where}",
+                    f"{placed[copy].where}, row '{placed[copy].row.id}'",
+                    "remove the row, or set `data.duplicates.exact: drop`",
+                )
+                for kept, copy in copies.exact
+            ]
+        )
+    if policy != "drop":
+        return list(placed), []
+    original = {copy: kept for kept, copy in copies.exact}
+    dropped = [
+        {"where": placed[copy].where, "reason": f"copy of row '{placed[kept].row.id}'", "row": placed[copy].row.id}
+        for copy, kept in sorted(original.items())
+    ]
+    return [one for place, one in enumerate(placed) if place not in original], dropped
+
+
+def _near(kept: Sequence[PlacedRow], campaign: Campaign) -> NearPairs:
+    similarity = campaign.data.duplicates.near
+    if similarity is None:
+        return ()
+    from testigo.corpus.near import near_pairs
+
+    texts = [one.row.fields[campaign.task.input] for one in kept]
+    return near_pairs([text if isinstance(text, str) else canonical_json(text) for text in texts], similarity)
+
+
+def _conflicts_among(kept: Sequence[PlacedRow], needed: tuple[str, str]) -> list[tuple[int, int]]:
+    """Rows with one input, whatever their targets: apart, the answer to the one would be learned from the other."""
+    copies = find_copies(kept, *needed)
+    return [*copies.exact, *copies.conflicts]
+
+
+def _split(
+    campaign: Campaign, kept: Sequence[PlacedRow], pairs: Sequence[tuple[int, int]]
+) -> dict[str, tuple[Row, ...]]:
+    split = campaign.data.split
+    shares = {name: getattr(split, name) for name in ORDER if not isinstance(getattr(split, name), str)}
+    own = [place for place, one in enumerate(kept) if one.part == "source"]
+    position = {place: number for number, place in enumerate(own)}
+    rows = [kept[place].row for place in own]
+    inside = [(position[a], position[b]) for a, b in pairs if a in position and b in position]
+    names = split_rows(rows, join_components(rows, inside), shares, split.seed) if rows else []
+    splits: dict[str, list[Row]] = {name: [] for name in FILES}
+    for row, name in zip(rows, names, strict=True):
+        splits[name].append(row)
+    for one in kept:
+        if one.part != "source":
+            splits[one.part].append(one.row)
+    _refuse_straddling(splits)
+    _refuse_empty(splits, rows)
+    return {name: tuple(members) for name, members in splits.items()}
+
+
+def _refuse_straddling(splits: dict[str, list[Row]]) -> None:
+    """Splits made here never straddle; files that the user gave may."""
+    where: dict[str, set[str]] = defaultdict(set)
+    for name, rows in splits.items():
+        for row in rows:
+            where[row.group].add(name)
+    problems = [
+        Problem(
+            "a group in one split only",
+            f"the group '{group}' in {' and '.join(sorted(names))}",
+            "data.split",
+            "move the group's rows into one file",
+        )
+        for group, names in sorted(where.items())
+        if len(names) > 1
+    ]
+    if problems:
+        raise DataError(problems=problems)
+
+
+def _refuse_empty(splits: dict[str, list[Row]], rows: Sequence[Row]) -> None:
+    for name in FILES:
+        if not splits[name]:
+            groups = Counter(row.group for row in rows)
+            largest = f", the largest with {groups.most_common(1)[0][1]}" if groups else ""
+            raise DataError(
+                expected=f"rows for {name}",
+                found=f"none: {len(rows)} rows in {len(groups)} groups{largest}, some joined by near-duplicates",
+                where="data.split",
+                action="give more rows or groups, another share, or a file; or raise `data.duplicates.near`",
+            )
+
+
+def _told(
+    placed: Sequence[PlacedRow], kept: Sequence[PlacedRow], copies: Copies, near: NearPairs, campaign: Campaign
+) -> dict[str, Any]:
+    ids = [one.row.id for one in placed]
+    across = [(a, b) for a, b, _ in near if kept[a].part != kept[b].part]
+    return {
+        "exact": {
+            "policy": campaign.data.duplicates.exact,
+            "count": len(copies.exact),
+            "pairs": [[ids[kept_one], ids[copy]] for kept_one, copy in copies.exact],
+        },
+        "conflicts": {
+            "count": len(copies.conflicts),
+            "pairs": [[ids[one], ids[other]] for one, other in copies.conflicts],
+        },
+        "near": {
+            "similarity": campaign.data.duplicates.near,
+            "count": len(near),
+            "pairs": [[kept[a].row.id, kept[b].row.id, similarity] for a, b, similarity in near],
+            "between_files": [[kept[a].row.id, kept[b].row.id] for a, b in across],
+        },
+    }
+
+
+assert set(get_args(Part)) == {"source", *FILES}

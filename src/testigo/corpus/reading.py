@@ -1,0 +1,207 @@
+"""Reading rows from JSONL, CSV and Parquet files, from folders of them, and from a hub data set.
+
+Nothing is skipped: what cannot be read becomes a `Problem` with file and line, and reading goes on to find the rest.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import difflib
+import io
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from testigo.corpus.hub import read_hub
+from testigo.corpus.row import Part, RawRow, digest_of, file_digest
+from testigo.corpus.strict_json import StrictJsonError, parse_strict
+from testigo.errors import DataError, Problem
+
+ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet")
+
+
+@dataclass
+class Reading:
+    """What was read so far: rows, problems, one record for each source, and files of a folder that hold no rows."""
+
+    rows: list[RawRow] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+
+
+def read_into(reading: Reading, source: str, folder: Path, part: Part) -> None:
+    """Read one source: a file, a folder (its files in the order of their names, subfolders too), `hub:NAME@REVISION`.
+
+    Raises
+    ------
+    DataError
+        When the source is missing, cannot be opened, has an unknown ending or holds no row at all. Bad rows do not
+        raise; they are added to `reading.problems`.
+    """
+    before = len(reading.rows), len(reading.problems)
+    if source.startswith("hub:"):
+        rows = [_plain(row) for row in read_hub(source)]
+        reading.rows += [RawRow(row, f"{source} row {number}", part) for number, row in enumerate(rows, 1)]
+        reading.sources.append({"file": source, "sha256": digest_of(rows), "rows": len(rows), "part": part})
+    else:
+        for path in _files(folder / source, source, reading):
+            _read_file(reading, path, _name(path, folder), part)
+    if before == (len(reading.rows), len(reading.problems)):
+        raise DataError(
+            expected="at least one row", found="none", where=source, action="give a file with rows in `data.source`"
+        )
+
+
+def _files(path: Path, source: str, reading: Reading) -> list[Path]:
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
+        reading.ignored += [p.relative_to(path).as_posix() for p in files if p.suffix.lower() not in ENDINGS]
+        return [p for p in files if p.suffix.lower() in ENDINGS]
+    if not path.exists():
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = difflib.get_close_matches(path.name, beside, n=1)
+        raise DataError(
+            expected="a file or folder of rows",
+            found="nothing there" + (f"; did you mean {near[0]}?" if near else ""),
+            where=source,
+            action="correct the path; it is read from the campaign file's folder",
+        )
+    if path.suffix.lower() not in ENDINGS:
+        raise DataError(
+            expected=f"a file that ends in {', '.join(ENDINGS)}, or a folder of such files",
+            found=f"'{path.suffix}'" if path.suffix else "no ending",
+            where=source,
+            action="convert the file, or give it the ending of its format",
+        )
+    return [path]
+
+
+def _name(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
+
+
+def _read_file(reading: Reading, path: Path, name: str, part: Part) -> None:
+    read = {".csv": _read_csv, ".parquet": _read_parquet}.get(path.suffix.lower(), _read_jsonl)
+    n_before = len(reading.rows)
+    try:
+        for found in read(path, name):
+            if isinstance(found, Problem):
+                reading.problems.append(found)
+            else:
+                reading.rows.append(RawRow(found[0], found[1], part))
+        sha256 = file_digest(path)
+    except OSError as error:
+        raise DataError(
+            expected="a file that can be read",
+            found=error.strerror or type(error).__name__,
+            where=name,
+            action="give read permission, or copy the file",
+        ) from None
+    reading.sources.append({"file": name, "sha256": sha256, "rows": len(reading.rows) - n_before, "part": part})
+
+
+Found = Problem | tuple[dict[str, Any], str]
+
+
+def _read_jsonl(path: Path, name: str) -> Iterator[Found]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):  # bytes break at \n only, never at U+2028 inside a text
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            if not line.strip():
+                continue
+            where = f"{name}:{number}"
+            try:
+                value = parse_strict(line.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                yield _not_utf8(where, error)
+                continue
+            except StrictJsonError as error:
+                yield Problem("one JSON object on each line", f"broken JSON: {error}", where, "mend the line")
+                continue
+            if isinstance(value, dict):
+                yield value, where
+            else:
+                yield Problem("one JSON object on each line", f"a {type(value).__name__}", where, "mend the line")
+
+
+def _read_csv(path: Path, name: str) -> Iterator[Found]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        yield _not_utf8(f"{name}:{line}", error)
+        return
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header: list[str] | None = None
+    try:
+        for cells in lines:
+            where = f"{name}:{lines.line_num}"
+            if not cells:
+                continue
+            if header is None:
+                header = cells
+                twice = sorted({column for column in header if header.count(column) > 1})
+                if twice or "" in header:
+                    found = f"the column {twice[0]!r} twice" if twice else "a column without a name"
+                    yield Problem("a header with one name for each column", found, where, "name the columns")
+                    return
+            elif len(cells) != len(header):
+                yield Problem(f"{len(header)} cells, as in the header", f"{len(cells)}", where, "mend the line")
+            else:
+                yield dict(zip(header, cells, strict=True)), where
+    except csv.Error as error:
+        yield Problem("comma-separated values", str(error), f"{name}:{lines.line_num}", "mend the line and its quotes")
+
+
+def _read_parquet(path: Path, name: str) -> Iterator[Found]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            number = 0
+            for batch in file.iter_batches():
+                for row in batch.to_pylist():
+                    number += 1
+                    yield _plain(row), f"{name} row {number}"
+    except pa.ArrowException as error:
+        yield Problem("a Parquet file", str(error).splitlines()[0][:160], name, "write the file again")
+
+
+def _not_utf8(where: str, error: UnicodeDecodeError) -> Problem:
+    byte = error.object[error.start]
+    return Problem("text in UTF-8", f"the byte 0x{byte:02x}, which is not", where, "save the file as UTF-8")
+
+
+def _plain(value: Any) -> Any:
+    """The JSON form of a table's value: dates as ISO text, decimals as text, NaN (a table's missing number) as null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(child) for key, child in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(child) for child in value]
+    if isinstance(value, (datetime.date, datetime.time)):  # a datetime is a date
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def texts(value: Any) -> Iterable[str]:
+    """Every text in a JSON value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, child in value.items():
+            yield key
+            yield from texts(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from texts(child)

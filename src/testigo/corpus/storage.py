@@ -1,0 +1,197 @@
+"""A corpus on disk: written whole or not at all, and never trusted without its hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testigo.corpus.row import Row, digest_of, file_digest
+from testigo.errors import DataError
+
+FORMAT = 1
+FILES = {"train": "train.parquet", "validation": "validation.parquet", "test": "sealed/test.parquet"}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Rows that were read, cleaned and split once. `note` says what `build` did: built, reused or rebuilt, and why."""
+
+    fingerprint: str
+    folder: Path
+    manifest: dict[str, Any]
+    note: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Split -> number of rows, the sealed one too."""
+        return {name: self.manifest["splits"][name]["rows"] for name in FILES}
+
+    def rows(self, split: str) -> tuple[Row, ...]:
+        """The rows of "train" or "validation", by id.
+
+        Raises
+        ------
+        DataError
+            For the sealed test split, for an unknown split, and for a file that is missing or was changed.
+        """
+        if split not in ("train", "validation"):
+            sealed = split == "test"
+            raise DataError(
+                expected="train or validation",
+                found="the test rows, which are sealed" if sealed else f"'{split}'",
+                where=str(self.folder),
+                action="open them once, at the end, with `testigo open-test`" if sealed else "name another split",
+            )
+        return _read(self, split)
+
+
+def open_sealed(corpus: Corpus) -> tuple[Row, ...]:
+    """The test rows. Nothing else reads them; who calls this writes the opening into the ledger first.
+
+    Raises
+    ------
+    DataError
+        When the file is missing or was changed.
+    """
+    return _read(corpus, "test")
+
+
+def open_corpus(folder: Path) -> Corpus:
+    """The corpus of a folder, after its hashes were checked.
+
+    Raises
+    ------
+    DataError
+        When something is missing or was changed.
+    """
+    fault = find_fault(folder)
+    if fault is not None:
+        raise DataError(
+            expected="a corpus as it was built", found=fault, where=str(folder), action="run the campaign to rebuild it"
+        )
+    manifest = _manifest(folder)
+    return Corpus(manifest["fingerprint"], folder, manifest)
+
+
+def find_fault(folder: Path, fingerprint: str | None = None) -> str | None:
+    """What is wrong with a corpus folder, in words; None when all hashes hold."""
+    try:
+        manifest = _manifest(folder)
+        if manifest["format"] != FORMAT:
+            return f"manifest.json has the format {manifest['format']}, not {FORMAT}"
+        if fingerprint not in (None, manifest["fingerprint"]):
+            return "manifest.json has another fingerprint"
+        expected = {name: manifest["splits"][name]["sha256"] for name in FILES}
+        if manifest["sha256"] != _own_digest(manifest):
+            return "manifest.json was changed"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"manifest.json cannot be read: {type(error).__name__}"
+    for name, file in FILES.items():
+        try:
+            if file_digest(folder / file) != expected[name]:
+                return f"{file} was changed"
+        except OSError as error:
+            return f"{file} cannot be read: {error.strerror}"
+    return None
+
+
+def write_corpus(folder: Path, splits: Mapping[str, Sequence[Row]], manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a corpus beside its place, put it on the disk for good, and only then give it its name.
+
+    A folder that stands there already is replaced. Returns the manifest with the splits and its own digest.
+    """
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    (aside / "sealed").mkdir(parents=True)
+    try:
+        written = {name: _write_split(aside / file, splits[name]) for name, file in FILES.items()}
+        (aside / FILES["test"]).chmod(0o400)
+        whole = {**manifest, "format": FORMAT, "splits": written}
+        whole["sha256"] = _own_digest(whole)
+        text = json.dumps(whole, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+        (aside / "manifest.json").write_text(text, encoding="utf-8")
+        for path in (*(aside / file for file in FILES.values()), aside / "manifest.json", aside / "sealed", aside):
+            _sync(path)
+        _take_place(aside, folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return whole
+
+
+def _take_place(aside: Path, folder: Path) -> None:
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    if folder.exists():
+        folder.rename(old)
+    aside.rename(folder)
+    _sync(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_split(path: Path, rows: Sequence[Row]) -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ordered = sorted(rows, key=lambda row: row.id)
+    columns = {
+        "id": [row.id for row in ordered],
+        "group": [row.group for row in ordered],
+        "category": [row.category for row in ordered],
+        "fields": [json.dumps(row.fields, ensure_ascii=False) for row in ordered],
+        "digest": [row.digest for row in ordered],
+    }
+    schema = pa.schema([(name, pa.large_string()) for name in columns])
+    pq.write_table(pa.table(columns, schema=schema), path)
+    return {
+        "rows": len(ordered),
+        "groups": len({row.group for row in ordered}),
+        "categories": dict(sorted(Counter(row.category for row in ordered).items())),
+        "sha256": file_digest(path),
+        "rows_sha256": digest_of(sorted(row.digest for row in ordered)),
+    }
+
+
+def _read(corpus: Corpus, split: str) -> tuple[Row, ...]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = corpus.folder / FILES[split]
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _changed(path, error.strerror or "it cannot be read") from None
+    if hashlib.sha256(content).hexdigest() != corpus.manifest["splits"][split]["sha256"]:
+        raise _changed(path, "the file was changed")
+    table = pq.read_table(pa.BufferReader(content)).to_pylist()
+    return tuple(
+        Row(row["id"], row["group"], row["category"], json.loads(row["fields"]), row["digest"]) for row in table
+    )
+
+
+def _changed(path: Path, found: str) -> DataError:
+    return DataError(
+        expected="the rows as they were split", found=found, where=str(path), action="run the campaign to rebuild it"
+    )
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    return content
+
+
+def _own_digest(manifest: Mapping[str, Any]) -> str:
+    return digest_of({key: value for key, value in manifest.items() if key != "sha256"})
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
