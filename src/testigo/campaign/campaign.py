@@ -103,6 +103,18 @@ class Campaign(Section):
         """The sha256 of the canonical form, in hex: two files with the same identity are the same campaign."""
         return digest(self.canonical())
 
+    def to_json(self) -> dict[str, Any]:
+        """All settings as plain data, for a worker's spec; `from_json` reads it back."""
+        plain: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
+        return plain
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any], *, folder: Path) -> Campaign:
+        """Settings that were checked before and travelled as JSON. Files that they name are relative to `folder`."""
+        campaign = cls.model_validate(plain)
+        campaign._document = Document(folder / "campaign.yaml", "", plain)
+        return campaign
+
     def _content_of(self, file: str) -> str:
         return self._contents.get(file, file)
 

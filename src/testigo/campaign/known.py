@@ -61,4 +61,6 @@ def _value(section: type[BaseModel] | None, value: Any, wrong: Collection[Place]
         return [
             None if (*place, n) in wrong else _value(section, item, wrong, (*place, n)) for n, item in enumerate(value)
         ]
+    if isinstance(value, dict):
+        return {key: item for key, item in value.items() if (*place, key) not in wrong}
     return value

@@ -64,7 +64,7 @@ def with_variant(campaign: Campaign, variant: Variant) -> Campaign:
     faults = list(variant_faults(variant.set, (*place, "set")))
     changed = applied(document, variant.set, (*place, "set"))
     if not faults:
-        faults = _settings(changed)[1]
+        faults = [_at_own_line(fault, variant.set, (*place, "set")) for fault in _settings(changed)[1]]
     if faults:
         raise CampaignError(problems=in_order(_problem(changed, fault) for fault in faults))
     return _campaign(changed)
@@ -107,8 +107,18 @@ def _variant_problems(document: Document, n: int, control: Iterable[Fault]) -> l
     sound = {key: value for key, value in settings.items() if (*place, key) not in {fault.place for fault in faults}}
     changed = applied(document, sound, place)
     seen = {(fault.place, fault.expected) for fault in control}
-    faults += [fault for fault in _settings(changed)[1] if (fault.place, fault.expected) not in seen]
+    new = [fault for fault in _settings(changed)[1] if (fault.place, fault.expected) not in seen]
+    faults += [_at_own_line(fault, sound, place) for fault in new]
     return [_problem(changed, fault) for fault in faults]
+
+
+def _at_own_line(fault: Fault, settings: Mapping[str, Any], place: Place) -> Fault:
+    """A variant's fault stands at the key that it sets, or at its `set` where another key is named."""
+    for dotted in settings:
+        target = tuple(dotted.split("."))
+        if fault.place[: len(target)] == target:
+            return fault
+    return replace(fault, place=place, at="key")
 
 
 def _doubles(campaign: Campaign) -> Iterator[Fault]:

@@ -25,6 +25,8 @@ def shape_faults(error: ValidationError, data: Any) -> Iterator[Fault]:
             yield _unknown_key(place)
         elif line["type"] == "missing":
             yield _missing_key((*place, str(line["loc"][-1])))
+        elif line["type"] == "too_short" and value:
+            continue  # its items are wrong, and each is told
         elif place not in told:
             told.add(place)
             yield _wrong_value(place, value)
