@@ -1,0 +1,141 @@
+"""Writing the dossier: aside, whole, then swapped in; what an export put beside it is kept."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from testigo.campaign import Campaign, Workspace
+from testigo.dossier import sums, twin
+from testigo.dossier.card import model_card
+from testigo.dossier.gather import gather, predictions_to_keep
+from testigo.dossier.record import Record
+from testigo.dossier.report import html
+from testigo.errors import WorkspaceError
+from testigo.ledger import Ledger
+
+OURS = (
+    "index.html",
+    "dossier.json",
+    "dossier.schema.json",
+    "MODEL_CARD.md",
+    "campaign.yaml",
+    "events.jsonl",
+    "predictions",
+    sums.NAME,
+)
+_ATTEMPTS = 5
+
+
+def build_dossier(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Path:
+    """Write the report on everything that happened so far and return its folder.
+
+    It can be written at any time: what is missing is named in it. The folder is replaced as a whole, so that a reader
+    never sees half of it; `adapter/` and whatever else an export put there is kept.
+
+    Raises
+    ------
+    WorkspaceError
+        When the folder cannot be written.
+    """
+    target = workspace.dossier
+    aside, old = target.with_name(f".{target.name}.new"), target.with_name(f".{target.name}.old")
+    try:
+        _mend(target, aside, old)
+        aside.mkdir(parents=True)
+        record = _write_events(aside / "events.jsonl", workspace, campaign, ledger)
+        _write_texts(aside, record)
+        for rows in predictions_to_keep(workspace, ledger):
+            _copy(rows.path, aside / rows.file)
+            settings = rows.path.with_suffix(".meta.json")
+            if settings.is_file():
+                _copy(settings, (aside / rows.file).with_suffix(".meta.json"))
+        _keep_others(target, aside)
+        sums.write_sums(aside)
+        _flush(aside)
+        if target.exists():
+            target.rename(old)
+        aside.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise WorkspaceError(
+            expected="a dossier folder that can be written",
+            found=error.strerror or str(error),
+            where=str(error.filename or target),
+            action="free disk space, or make the folder writable, and write the dossier again",
+        ) from error
+    return target
+
+
+def _mend(target: Path, aside: Path, old: Path) -> None:
+    """Undo what a crash between the two renames may have left."""
+    if old.exists() and not target.exists():
+        old.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+    if aside.exists():
+        shutil.rmtree(aside)
+
+
+def _write_events(path: Path, workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
+    """Export the ledger and gather the record from the same events, though others may be appending."""
+    for _ in range(_ATTEMPTS):
+        exported = ledger.export(path)
+        record = gather(workspace, campaign, ledger)
+        if record.ledger.events == exported:
+            return record
+    raise WorkspaceError(
+        expected="a ledger that is quiet for a second",
+        found="events that keep coming",
+        where=str(workspace.ledger_path),
+        action="write the dossier when no run is going on",
+    )
+
+
+def _write_texts(folder: Path, record: Record) -> None:
+    text = twin.to_json(record)
+    # Drawn from the twin, not from memory: whoever has the twin can draw the same page.
+    same = twin.from_json(text)
+    contents = {
+        "dossier.json": text,
+        "dossier.schema.json": twin.SCHEMA_FILE.read_text(encoding="utf-8"),
+        "index.html": html(same),
+        "MODEL_CARD.md": model_card(same),
+        "campaign.yaml": record.plan.text,
+    }
+    for name, content in contents.items():
+        if content:
+            (folder / name).write_text(content, encoding="utf-8", newline="\n")
+
+
+def _keep_others(target: Path, aside: Path) -> None:
+    """Carry over what is not ours, by hard links where the disk allows it: weights may be large."""
+    if not target.is_dir():
+        return
+    for path in sorted(target.iterdir()):
+        if path.name in OURS:
+            continue
+        files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+        for file in files:
+            _copy(file, aside / file.relative_to(target), link=True)
+
+
+def _copy(source: Path, to: Path, *, link: bool = False) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if link:
+        try:
+            os.link(source, to, follow_symlinks=True)
+            return
+        except OSError:
+            pass  # another disk, or one without hard links
+    shutil.copy2(source, to)
+
+
+def _flush(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)

@@ -1,0 +1,97 @@
+"""The model card: front matter that the Hugging Face hub reads, and what a user of the adapter must know."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from ruamel.yaml import YAML
+
+from testigo.dossier import conclusion, units
+from testigo.dossier.record import Record
+
+
+def model_card(record: Record) -> str:
+    """MODEL_CARD.md of a record."""
+    templates = Environment(
+        loader=PackageLoader("testigo.dossier", "templates"),
+        autoescape=False,  # Markdown, not HTML; every value is brought to one plain line by `line`
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(line=line, share=units.share, points=units.points, count=units.count, short=units.short)
+    templates.globals.update(interval=units.interval)
+    kind, name, revision = base_of(record.plan.base)
+    return templates.get_template("card.md").render(
+        front_matter=_yaml(front_matter(record)),
+        record=record,
+        badge=conclusion.badge(record),
+        sentence=conclusion.sentence(record),
+        limits=conclusion.limits(record),
+        improvement=conclusion.improvement(record),
+        guards=conclusion.guards(record),
+        before_after={metric: conclusion.values(record, metric) for metric in record.plan.metrics},
+        base_kind=kind,
+        base_name=name,
+        base_revision=revision,
+        method=method_of(record),
+    )
+
+
+def base_of(reference: str) -> tuple[str, str, str]:
+    """Kind, name and revision of `hub:NAME@REVISION`, `path:FOLDER` or `package:NAME`."""
+    kind, _, rest = reference.partition(":")
+    name, _, revision = rest.partition("@") if kind == "hub" else (rest, "", "")
+    return kind, name, revision
+
+
+def method_of(record: Record) -> str:
+    """`lora` or `full`."""
+    model = record.plan.settings.get("model")
+    adapter = model.get("adapter") if isinstance(model, dict) else None
+    return str(adapter.get("method", "lora")) if isinstance(adapter, dict) else "lora"
+
+
+def front_matter(record: Record) -> dict[str, Any]:
+    """The metadata, with the measured metrics as a `model-index` (huggingface.co/docs/hub/model-cards)."""
+    kind, name, _ = base_of(record.plan.base)
+    lora = method_of(record) == "lora"
+    matter: dict[str, Any] = {}
+    if kind == "hub":
+        matter["base_model"] = name
+        matter["base_model_relation"] = "adapter" if lora else "finetune"
+    matter["library_name"] = "peft" if lora else "transformers"
+    matter["pipeline_tag"] = "text-generation"
+    matter["tags"] = ["testigo", *(["lora"] if lora else [])]
+    if record.comparison:
+        split = record.comparison.split
+        metrics = [
+            {"type": metric, "name": f"{metric}, mean over the rows", "value": round(after, 6), "verified": False}
+            for metric in record.plan.metrics
+            if (after := conclusion.values(record, metric)[1]) is not None
+        ]
+        dataset: dict[str, Any] = {"name": f"{record.plan.name}, {split} split", "type": "private", "split": split}
+        if record.data:
+            dataset["revision"] = record.data.fingerprint
+        result = {"task": {"type": "text-generation", "name": record.plan.task}, "dataset": dataset, "metrics": metrics}
+        matter["model-index"] = [{"name": record.plan.name, "results": [result]}]
+    return matter
+
+
+def line(value: object) -> str:
+    """A value as one line of Markdown that cannot become markup."""
+    text = " ".join(str(value).split())
+    for sign in "\\`*_[]<>|#":
+        text = text.replace(sign, f"\\{sign}")
+    return text
+
+
+def _yaml(value: dict[str, Any]) -> str:
+    yaml = YAML()
+    yaml.default_flow_style = False
+    yaml.width = 4096
+    out = StringIO()
+    yaml.dump(value, out)
+    return out.getvalue()

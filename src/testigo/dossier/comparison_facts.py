@@ -1,0 +1,269 @@
+"""The comparison section: the statistics as they were written, and the same found again from the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from testigo.dossier.files import finite, read_json, read_lines, real, whole
+from testigo.dossier.record import Comparison, Example, Hypothesis, Plan, Run
+from testigo.errors import TestigoError
+from testigo.judgement import compare, minimum_detectable_effect
+from testigo.ledger import Event
+
+_POWER = 0.8
+_SHORT = 700
+_EXAMPLES_A_KIND = 6
+_TOLERANCE = 1e-9
+_DIFFERENCES_KEPT = 20
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where row-by-row predictions lie in the workspace and in the dossier."""
+
+    of: str
+    split: str
+    path: Path
+    file: str
+
+
+def rows_kept(baseline: Path | None, runs: Iterable[tuple[str, Path]]) -> list[Rows]:
+    """Every predictions file that there is: the baseline's first, then each run's."""
+    folders = [("baseline", baseline, "predictions/baseline")] if baseline else []
+    folders += [(name, folder, f"predictions/runs/{name}") for name, folder in runs]
+    kept = []
+    for of, folder, inside in folders:
+        for path in sorted((folder / "predictions").glob("*.jsonl")) if folder else []:
+            kept.append(Rows(of, path.stem, path, f"{inside}/{path.name}"))
+    return kept
+
+
+def statistics_again(
+    baseline: Sequence[dict[str, Any]],
+    tuned: Sequence[dict[str, Any]],
+    *,
+    metrics: Mapping[str, str],
+    hypothesis: Hypothesis,
+    seed: int,
+    variants: Mapping[str, Sequence[dict[str, Any]]] | None = None,
+    seeds: Mapping[int, Sequence[dict[str, Any]]] | None = None,
+) -> dict[str, Any]:
+    """The statistics of prediction lines, as JSON values."""
+    registered = SimpleNamespace(
+        improve=SimpleNamespace(metric=hypothesis.metric, by=hypothesis.by),
+        keep=tuple(SimpleNamespace(metric=guard.metric, within=guard.within) for guard in hypothesis.guards),
+        alpha=hypothesis.alpha,
+    )
+    result = compare(
+        list(baseline),
+        list(tuned),
+        metrics=dict(metrics),
+        hypothesis=registered,
+        seed=seed,
+        variants=variants,
+        seeds=seeds,
+    )
+    return dict(finite(result.to_json()))
+
+
+def differences(claimed: object, found: object, where: str = "") -> list[str]:
+    """What differs between the claimed and the recomputed statistics, as `place: claimed, found`.
+
+    At the top level only what was recomputed is asked for: whoever wrote the statistics may have put more beside them.
+    """
+    if isinstance(claimed, Mapping) and isinstance(found, Mapping):
+        keys = dict.fromkeys([*found, *(claimed if where else ())])
+        return [
+            line
+            for key in keys
+            for line in differences(claimed.get(key), found.get(key), f"{where}.{key}" if where else str(key))
+        ]
+    if isinstance(claimed, list | tuple) and isinstance(found, list | tuple) and len(claimed) == len(found):
+        pairs = enumerate(zip(claimed, found, strict=True))
+        return [line for i, (a, b) in pairs for line in differences(a, b, f"{where}[{i}]")]
+    return [] if _same(claimed, found) else [f"{where}: claimed {_brief(claimed)}, found {_brief(found)}"]
+
+
+def _same(claimed: object, found: object) -> bool:
+    a, b = real(claimed), real(found)
+    if a is None or b is None:
+        return claimed == found
+    return abs(a - b) <= _TOLERANCE * max(1.0, abs(a), abs(b))
+
+
+def recomputed(
+    comparison: Comparison, read: Callable[[str], list[dict[str, Any]]], plan: Plan, hypothesis: Hypothesis
+) -> list[str]:
+    """Compute the statistics again from the rows and say what differs; `read` gives the lines of a dossier's file.
+
+    Raises
+    ------
+    TestigoError
+        When the rows are not those of one comparison.
+    """
+    again = statistics_again(
+        read(comparison.baseline_file),
+        read(comparison.tuned_file),
+        metrics=plan.metrics,
+        hypothesis=hypothesis,
+        seed=comparison.bootstrap_seed,
+        variants={name: read(file) for name, file in comparison.variant_files.items()},
+        seeds={int(seed): read(file) for seed, file in comparison.seed_files.items()},
+    )
+    return differences(comparison.statistics, again)
+
+
+def comparison_from(
+    workspace: Path,
+    *,
+    rows: Sequence[Rows],
+    runs: Sequence[Run],
+    compared: Sequence[Event],
+    plan: Plan,
+    hypothesis: Hypothesis,
+) -> Comparison | None:
+    """The comparison of the workspace; None when none was written."""
+    statistics = read_json(workspace / "comparison.json")
+    if statistics is None:
+        return None
+    body = compared[-1].body if compared else {}
+    split = str(statistics.get("split") or body.get("split") or "validation")
+    before = _one(rows, "baseline", split)
+    run = _tuned_run(statistics, body, rows, runs, split)
+    after = _one(rows, run, split)
+    variant_files, seed_files = _other_files(statistics, rows, runs, run, split)
+    comparison = Comparison(
+        split=split,
+        run=run,
+        baseline_file=before.file if before else "",
+        tuned_file=after.file if after else "",
+        variant_files=variant_files,
+        seed_files=seed_files,
+        bootstrap_seed=whole(statistics.get("bootstrap_seed")) or 0,
+        statistics=finite(statistics),
+        recomputed=None,
+        differences=(),
+        detectable_effect=_detectable(read_lines(before.path), plan.metrics, hypothesis) if before else None,
+    )
+    if not before or not after:
+        return comparison
+    by_file = {item.file: item.path for item in rows}
+    try:
+        faults = recomputed(comparison, lambda file: read_lines(by_file[file]), plan, hypothesis)
+    except TestigoError as error:
+        faults = [" ".join(str(error).split())]
+    return replace(comparison, recomputed=not faults, differences=tuple(faults[:_DIFFERENCES_KEPT]))
+
+
+def examples_from(
+    comparison: Comparison, before: Path, after: Path, texts: Mapping[str, tuple[str, str]]
+) -> tuple[Example, ...]:
+    """Fixed and broken rows, as many categories as possible; `texts` gives prompt and target of a row id."""
+    outputs = [{str(line.get("row")): line for line in read_lines(path)} for path in (before, after)]
+    listed = comparison.statistics.get("rows")
+    listed = listed if isinstance(listed, Mapping) else {}
+    examples: list[Example] = []
+    for kind in ("broken", "fixed"):
+        lines = [outputs[0][row] for row in map(str, listed.get(kind) or ()) if row in outputs[0] and row in outputs[1]]
+        for line in _spread(lines):
+            row = str(line["row"])
+            prompt, target = texts.get(row, ("", ""))
+            examples.append(
+                Example(
+                    row=row,
+                    category=str(line.get("category") or ""),
+                    kind=kind,
+                    prompt=shortened(prompt),
+                    target=shortened(target),
+                    before=shortened(str(line.get("output", ""))),
+                    after=shortened(str(outputs[1][row].get("output", ""))),
+                )
+            )
+    return tuple(examples)
+
+
+def shortened(text: str, limit: int = _SHORT) -> str:
+    """A text with its middle left out, and how much was."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    tail = limit - head
+    return f"{text[:head]} […{len(text) - limit:,} characters left out…] {text[-tail:]}"
+
+
+def _spread(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first rows, taking the categories in turn."""
+    queues: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        queues.setdefault(str(line.get("category") or ""), []).append(line)
+    chosen: list[dict[str, Any]] = []
+    while len(chosen) < _EXAMPLES_A_KIND and any(queues.values()):
+        for queue in queues.values():
+            if queue and len(chosen) < _EXAMPLES_A_KIND:
+                chosen.append(queue.pop(0))
+    return chosen
+
+
+def _one(rows: Sequence[Rows], of: str, split: str) -> Rows | None:
+    return next((item for item in rows if item.of == of and item.split == split), None)
+
+
+def _tuned_run(
+    statistics: Mapping[str, Any], body: Mapping[str, Any], rows: Sequence[Rows], runs: Sequence[Run], split: str
+) -> str:
+    """The run that was compared: named by the comparison, else the first finished run of the control."""
+    named = statistics.get("run") or body.get("run")
+    if named:
+        return str(named)
+    with_rows = {item.of for item in rows if item.split == split}
+    finished = [
+        run
+        for run in runs
+        if run.variant == "control" and run.id in with_rows and run.state in ("completed", "stopped-early")
+    ]
+    return min(finished, key=lambda run: run.seed).id if finished else ""
+
+
+def _other_files(
+    statistics: Mapping[str, Any], rows: Sequence[Rows], runs: Sequence[Run], run: str, split: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The files behind the variants and the seeds of the statistics, as far as they are kept."""
+    files = {item.of: item.file for item in rows if item.split == split}
+    seed = next((one.seed for one in runs if one.id == run), 0)
+    variants: dict[str, str] = {}
+    for name in statistics.get("variants") or {}:
+        of_variant = sorted(
+            (one for one in runs if one.variant == name and one.id in files),
+            key=lambda one: (one.seed != seed, one.seed),
+        )
+        if of_variant:
+            variants[str(name)] = files[of_variant[0].id]
+    spread = statistics.get("seeds")
+    wanted = spread.get("differences") if isinstance(spread, Mapping) else None
+    control = {str(one.seed): files[one.id] for one in runs if one.variant == "control" and one.id in files}
+    return variants, {str(number): control[str(number)] for number in wanted or {} if str(number) in control}
+
+
+def _detectable(lines: Sequence[Mapping[str, Any]], metrics: Mapping[str, str], hypothesis: Hypothesis) -> float | None:
+    """The smallest effect that these rows can show at 80 % power, from the baseline's own outputs."""
+    scored = [line for line in lines if hypothesis.metric in (line.get("scores") or {})]
+    if len(scored) < 2 or hypothesis.metric not in metrics:
+        return None
+    return real(
+        minimum_detectable_effect(
+            [float(line["scores"][hypothesis.metric]) for line in scored],
+            kind=metrics[hypothesis.metric],
+            groups=[str(line.get("group") or line.get("row")) for line in scored],
+            alpha=hypothesis.alpha,
+            power=_POWER,
+        )
+    )
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,40 @@
+"""The control inputs of an adapter, tried again in a fresh process: the only part of a check that needs the model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+ControlCheck = Callable[[Path], Mapping[str, Any]]
+"""Given the adapter's folder, answers `{"ok", "outputs_equal", "control_rows", "faults": [...]}`."""
+
+
+def in_fresh_process(base: str, *, timeout_seconds: float = 3600) -> ControlCheck:
+    """A check that loads `base` with the adapter in a process of its own.
+
+    Parameters
+    ----------
+    base
+        As in the campaign file: `hub:NAME@REVISION`, `path:FOLDER` or `package:NAME`.
+    """
+
+    def check(adapter: Path) -> Mapping[str, Any]:
+        command = [sys.executable, "-m", "testigo.model.control", str(adapter), "--base", base, "--json"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_seconds, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return {"ok": False, "faults": [f"the process of the control inputs failed: {error}"]}
+        try:
+            answer = json.loads(done.stdout)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}, no message"])[-1]
+            return {"ok": False, "faults": [f"the process of the control inputs gave no answer: {last}"]}
+        return answer
+
+    return check

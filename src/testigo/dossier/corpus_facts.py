@@ -1,0 +1,118 @@
+"""The data section, from the corpus manifest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from testigo.dossier.files import whole, words
+from testigo.dossier.language import _
+from testigo.dossier.record import CleaningStep, Data, Dropped, Source, Split
+from testigo.ledger import Event
+
+_ROWS_NAMED = 20
+_QUOTED = re.compile("'[^']*'")  # "copy of row 'o7'" is one reason, whatever the row
+_ORDER = {"train": 0, "validation": 1, "test": 2}
+
+
+def data_from(manifest: Mapping[str, Any], samples: str) -> Data:
+    """The manifest as the report tells it; `samples` says who looked at the encoded samples."""
+    return Data(
+        fingerprint=str(manifest.get("fingerprint", "")),
+        sources=tuple(
+            Source(str(source.get("file", "")), str(source.get("sha256", "")), whole(source.get("rows")))
+            for source in _mappings(manifest.get("sources"))
+        ),
+        cleaning=tuple(_cleaning(manifest.get("clean"))),
+        duplicates=_duplicates(manifest.get("duplicates")),
+        splits=_splits(manifest.get("splits")),
+        split_rule=_rule(manifest.get("split_rule")),
+        dropped=_dropped(manifest.get("dropped")),
+        samples=samples,
+    )
+
+
+def samples_confirmed(events: Sequence[Event]) -> str:
+    """Who looked at what the model sees, before training; empty when nobody was asked."""
+    if not events:
+        return ""
+    body = events[-1].body
+    looked = body.get("looked", not body.get("yes", body.get("nobody_looked", False)))
+    return _("a person looked and confirmed them") if looked else _("nobody looked: --yes answered")
+
+
+def _mappings(value: object) -> Iterable[Mapping[str, Any]]:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        yield from (item for item in value if isinstance(item, Mapping))
+
+
+def _cleaning(value: object) -> Iterable[CleaningStep]:
+    for step in _mappings(value):
+        name = step.get("step", step.get("name", step.get("rule", "")))
+        yield CleaningStep(str(name), whole(step.get("changed")) or 0, whole(step.get("dropped")) or 0)
+
+
+def _duplicates(value: object) -> dict[str, int]:
+    """How many copies of each kind; a bare number is taken as it is, a list as its length."""
+    counts: dict[str, int] = {}
+    for kind, facts in value.items() if isinstance(value, Mapping) else ():
+        name = str(kind).replace("_", " ")
+        if isinstance(facts, Mapping):
+            counts[name] = whole(facts.get("count")) or len(facts.get("pairs") or ())
+            if facts.get("between_files"):
+                counts[f"{name}, between given files"] = len(facts["between_files"])
+        elif isinstance(facts, list | tuple):
+            counts[name] = len(facts)
+        elif (n := whole(facts)) is not None:
+            counts[name] = n
+    return counts
+
+
+def _rule(value: object) -> str:
+    """The split rule in words: its unit, shares and seed."""
+    if not isinstance(value, Mapping):
+        return words(value)
+    parts = [_("groups of {field}", field=value["group"])] if value.get("group") else [_("single rows")]
+    if value.get("near") is not None:
+        parts.append(_("near-duplicates from {similarity} on joined", similarity=value["near"]))
+    if isinstance(value.get("shares"), Mapping):
+        parts.append(words(value["shares"]))
+    if value.get("seed") is not None:
+        parts.append(_("seed {seed}", seed=value["seed"]))
+    return "; ".join(parts)
+
+
+def _splits(value: object) -> tuple[Split, ...]:
+    if not isinstance(value, Mapping):
+        return ()
+    splits = [
+        Split(
+            name=str(name),
+            rows=whole(facts.get("rows")) or 0,
+            groups=whole(facts.get("groups")),
+            sha256=str(facts.get("sha256", "")),
+            categories={str(k): whole(n) or 0 for k, n in (facts.get("categories") or {}).items()},
+        )
+        for name, facts in value.items()
+        if isinstance(facts, Mapping)
+    ]
+    return tuple(sorted(splits, key=lambda split: (_ORDER.get(split.name, 9), split.name)))
+
+
+def _dropped(value: object) -> tuple[Dropped, ...]:
+    """Dropped rows by reason. The manifest gives a list of rows with reasons, or counts by reason."""
+    by_reason: dict[str, list[str]] = {}
+    counts: dict[str, int] = {}
+    if isinstance(value, Mapping):
+        for reason, rows in value.items():
+            if isinstance(rows, list | tuple):
+                by_reason[str(reason)] = [words(row) for row in rows]
+            elif (n := whole(rows)) is not None:
+                counts[str(reason)] = n
+    for item in _mappings(value):
+        reason = _QUOTED.sub("…", str(item.get("reason", _("no reason recorded"))))
+        where = [str(item[key]) for key in ("row", "where") if item.get(key)]
+        by_reason.setdefault(reason, []).append(" at ".join(where))
+    dropped = [Dropped(reason, len(rows), tuple(rows[:_ROWS_NAMED])) for reason, rows in by_reason.items()]
+    return (*dropped, *(Dropped(reason, n, ()) for reason, n in counts.items() if n))

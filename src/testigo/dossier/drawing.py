@@ -1,0 +1,50 @@
+"""A chart as SVG text that lies inside the page: offline, without script, in the colours of the page's own style."""
+
+from __future__ import annotations
+
+import re
+
+import vl_convert
+from markupsafe import Markup, escape
+
+from testigo.dossier import pictures
+
+# The specification's own colours, and the style-sheet variables that stand in for them on the page.
+_VARIABLES = {
+    pictures.INK: "var(--picture-ink)",
+    pictures.MUTED: "var(--picture-zero)",
+    pictures.RULE: "var(--picture-rule)",
+    pictures.GOOD: "var(--good)",
+    pictures.BAD: "var(--bad)",
+    pictures.OPEN: "var(--open)",
+    **{colour: f"var(--series-{i + 1})" for i, colour in enumerate(pictures.SERIES)},
+}
+_COLOUR = re.compile("|".join(map(re.escape, _VARIABLES)), re.IGNORECASE)
+
+
+def svg(specification: pictures.Specification, *, alternative: str, css_class: str = "") -> Markup:
+    """The picture as an `<svg>` element.
+
+    Parameters
+    ----------
+    alternative
+        What the picture shows, in words, for those who cannot see it.
+    css_class
+        `wide` or `narrow`: the style sheet shows one of the two.
+    """
+    drawn: str = vl_convert.vegalite_to_svg(specification, allowed_base_urls=[])
+    drawn = drawn[drawn.index("<svg") :]
+    opening, rest = drawn.split(">", 1)
+    box = re.search(r'viewBox="([^"]+)"', opening)
+    width, height = box.group(1).split()[2:] if box else ("100", "100")
+    rest = _COLOUR.sub(lambda match: _VARIABLES[match.group(0).lower()], rest)
+    head = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" role="img" class="{}" viewBox="0 0 {} {}" style="max-width:{}px" '
+        'aria-label="{}">'
+    )
+    return head.format(css_class, width, height, width, escape(alternative)) + Markup(_silenced(rest))
+
+
+def _silenced(body: str) -> str:
+    """Without the labels that Vega writes on every mark: the picture has one alternative text and a table beside it."""
+    return re.sub(r' (?:aria-\w+|role)="[^"]*"', "", body)

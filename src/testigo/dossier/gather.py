@@ -1,0 +1,232 @@
+"""Everything that the report says, gathered from the ledger and the folders of the workspace into one `Record`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import testigo
+from testigo.campaign import Campaign, Workspace
+from testigo.corpus import Corpus
+from testigo.dossier import missing as absent
+from testigo.dossier.comparison_facts import Rows, comparison_from, examples_from, rows_kept
+from testigo.dossier.corpus_facts import data_from, samples_confirmed
+from testigo.dossier.files import finite, read_json, read_lines, sha256_of, words
+from testigo.dossier.gate_facts import flat, gates_from
+from testigo.dossier.history import amendments, notes, openings, registration, waivers
+from testigo.dossier.record import (
+    FORMAT,
+    Adapter,
+    Comparison,
+    Example,
+    Guard,
+    Hypothesis,
+    LedgerFacts,
+    Plan,
+    PredictionFile,
+    Record,
+    Run,
+    Variant,
+)
+from testigo.dossier.run_facts import mean_scores, run_from
+from testigo.errors import TestigoError
+from testigo.ledger import Event, Ledger
+from testigo.tasks import Task, task_for
+
+_DRAWING_LIBRARIES = ("altair", "vl-convert-python", "jinja2")
+
+
+def gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
+    """Read the workspace into a record. Missing parts are named in it; nothing is written."""
+    events = ledger.events()
+    by_kind: dict[str, list[Event]] = {}
+    for event in events:
+        by_kind.setdefault(event.kind, []).append(event)
+    root = workspace.root
+    task = task_for(campaign)
+    plan, hypothesis = _plan(campaign, task), _hypothesis(campaign)
+    manifest_folder = current_folder(root / "corpus", by_kind.get("corpus-built", ()))
+    manifest = read_json(manifest_folder / "manifest.json") if manifest_folder else None
+    baseline_folder = current_folder(root / "baseline", by_kind.get("baseline-evaluated", ()))
+    pilot_folder = current_folder(root / "pilot", by_kind.get("pilot-finished", ()))
+    gates = gates_from(pilot_folder) if pilot_folder else None
+    runs = tuple(
+        run_from(
+            run,
+            workspace.run(run.id),
+            events=by_kind.get("run-invalidated", ()),
+            price_per_hour=plan.price_per_hour,
+        )
+        for run in ledger.runs()
+    )
+    rows = rows_kept(baseline_folder, [(run.id, workspace.run(run.id)) for run in runs])
+    comparison = comparison_from(
+        root,
+        rows=rows,
+        runs=runs,
+        compared=by_kind.get("compared", ()),
+        plan=plan,
+        hypothesis=hypothesis,
+    )
+    baseline_lines = [line for item in rows if item.of == "baseline" for line in read_lines(item.path)]
+    record = Record(
+        format=FORMAT,
+        testigo_version=testigo.__version__,
+        plan=plan,
+        hypothesis=hypothesis,
+        registration=registration(by_kind.get("campaign-registered", ())),
+        amendments=amendments(by_kind.get("campaign-amended", ()), events),
+        waivers=waivers(by_kind.get("gate-waived", ()), campaign.waive, gates),
+        openings=openings(by_kind.get("test-opened", ())),
+        notes=notes(by_kind.get("note", ())),
+        data=data_from(manifest, samples_confirmed(by_kind.get("samples-confirmed", ()))) if manifest else None,
+        baseline=mean_scores(baseline_lines),
+        n_baseline=len(baseline_lines),
+        gates=gates,
+        runs=runs,
+        comparison=comparison,
+        examples=_examples(comparison, rows, manifest_folder, manifest, campaign, task),
+        predictions=tuple(_prediction_file(item) for item in rows),
+        adapter=_adapter(workspace.dossier / "adapter"),
+        environment=_environment(root, runs, rows, gates.platform if gates else {}),
+        drawn_with=drawn_with(),
+        ledger=_ledger_facts(ledger, events),
+        missing=(),
+    )
+    return absent.with_missing(record)
+
+
+def drawn_with() -> dict[str, str]:
+    """The libraries that turn the record into the page: the same ones give the same page, byte for byte."""
+    return {"testigo": testigo.__version__, **{name: version(name) for name in _DRAWING_LIBRARIES}}
+
+
+def predictions_to_keep(workspace: Workspace, ledger: Ledger) -> list[Rows]:
+    """The predictions files that the dossier carries."""
+    baseline = current_folder(workspace.root / "baseline", ledger.events(kind="baseline-evaluated"))
+    return rows_kept(baseline, [(run.id, workspace.run(run.id)) for run in ledger.runs()])
+
+
+def current_folder(parent: Path, events: Sequence[Event]) -> Path | None:
+    """The folder that the last event names by its fingerprint; without one, the newest folder."""
+    for event in reversed(events):
+        for key in ("fingerprint", "folder", "baseline", "pilot", "corpus"):
+            name = event.body.get(key)
+            if isinstance(name, str) and name and (parent / Path(name).name).is_dir():
+                return parent / Path(name).name
+    folders = [path for path in parent.iterdir() if path.is_dir()] if parent.is_dir() else []
+    whole = [path for path in folders if not path.name.startswith((".", "_"))]
+    return max(whole, key=lambda path: (path.stat().st_mtime, path.name)) if whole else None
+
+
+def _plan(campaign: Campaign, task: Task) -> Plan:
+    budget = campaign.budget
+    try:
+        text = campaign.path.read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    return Plan(
+        name=campaign.name,
+        question=campaign.question,
+        identity=campaign.identity(),
+        task=task.name,
+        metrics={str(metric): str(kind) for metric, kind in task.metrics.items()},
+        base=campaign.model.base,
+        settings=finite(campaign.canonical()),
+        seeds=tuple(campaign.seeds),
+        variants=tuple(Variant(v.name, finite(dict(v.set)), v.because) for v in campaign.variants),
+        price_per_hour=budget.price_per_hour if budget else None,
+        currency=(budget.currency or "") if budget else "",
+        language=campaign.language,
+        text=text,
+    )
+
+
+def _hypothesis(campaign: Campaign) -> Hypothesis:
+    registered = campaign.hypothesis
+    return Hypothesis(
+        metric=registered.improve.metric,
+        by=registered.improve.by,
+        guards=tuple(Guard(guard.metric, guard.within) for guard in registered.keep),
+        alpha=registered.alpha,
+    )
+
+
+def _examples(
+    comparison: Comparison | None,
+    rows: Sequence[Rows],
+    folder: Path | None,
+    manifest: dict[str, Any] | None,
+    campaign: Campaign,
+    task: Task,
+) -> tuple[Example, ...]:
+    by_file = {item.file: item.path for item in rows}
+    if comparison is None or comparison.baseline_file not in by_file or comparison.tuned_file not in by_file:
+        return ()
+    texts: dict[str, tuple[str, str]] = {}
+    # The sealed test is never read for the sake of examples.
+    if folder and manifest and comparison.split != "test":
+        try:
+            corpus = Corpus(fingerprint=str(manifest.get("fingerprint", folder.name)), folder=folder, manifest=manifest)
+            for row in corpus.rows("validation"):
+                prompt = words(row.fields.get(campaign.task.input or ""))
+                texts[row.id] = (prompt, task.target(row.fields))
+        except (TestigoError, OSError):
+            texts = {}  # the manifest is there and the rows are not: outputs alone are still worth showing
+    return examples_from(comparison, by_file[comparison.baseline_file], by_file[comparison.tuned_file], texts)
+
+
+def _prediction_file(item: Rows) -> PredictionFile:
+    return PredictionFile(
+        file=item.file,
+        of=item.of,
+        split=item.split,
+        rows=len(read_lines(item.path)),
+        sha256=sha256_of(item.path),
+        settings=finite(read_json(item.path.with_suffix(".meta.json")) or {}),
+    )
+
+
+def _adapter(folder: Path) -> Adapter | None:
+    bound = read_json(folder / "testigo.json")
+    if bound is None:
+        return None
+    base = bound.get("base")
+    base = base if isinstance(base, Mapping) else {}
+    hashes = bound.get("sha256")
+    return Adapter(
+        base=words(base.get("name")),
+        base_revision=words(base.get("revision")),
+        base_weights_sha256=words(base.get("weights_sha256")),
+        trained_tensors=len(bound.get("trained") or ()),
+        control_rows=len(bound.get("control_inputs") or ()),
+        files={str(name): str(digest) for name, digest in (hashes if isinstance(hashes, Mapping) else {}).items()},
+    )
+
+
+def _environment(root: Path, runs: Sequence[Run], rows: Sequence[Rows], platform: Mapping[str, str]) -> dict[str, str]:
+    """Platform and versions. Where two runs used different versions, both are shown."""
+    found: dict[str, set[str]] = {name: {value} for name, value in platform.items()}
+    records = [read_json(root / "runs" / run.id / "result.json") or {} for run in runs]
+    records += [read_json(item.path.with_suffix(".meta.json")) or {} for item in rows]
+    for record in records:
+        versions = record.get("versions")
+        for name, value in flat(versions).items() if isinstance(versions, Mapping) else ():
+            found.setdefault(name, set()).add(value)
+    return {name: " / ".join(sorted(values)) for name, values in sorted(found.items())}
+
+
+def _ledger_facts(ledger: Ledger, events: Sequence[Event]) -> LedgerFacts:
+    kinds: dict[str, int] = {}
+    for event in events:
+        kinds[event.kind] = kinds.get(event.kind, 0) + 1
+    return LedgerFacts(
+        events=len(events),
+        first_time=str(events[0].time) if events else "",
+        last_time=str(events[-1].time) if events else "",
+        last_digest=events[-1].digest if events else "",
+        faults=tuple(ledger.verify()),
+        kinds=kinds,
+    )

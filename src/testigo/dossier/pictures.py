@@ -1,0 +1,185 @@
+"""The pictures as Vega-Lite specifications, made with Altair: plain values in, a mapping out, no templates, no files.
+
+The live page draws the same specifications. The colours stand on white and on near-black alike; `drawing` replaces
+them by the style sheet's own, so that a picture follows the reader's light or dark mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+INK, MUTED, RULE = "#747a80", "#7f858b", "#8f959b"
+GOOD, BAD, OPEN = "#1f8a70", "#c2543d", "#b07d1a"
+SERIES = ("#2f7fb5", "#c8702a", "#3d9a6d", "#9166b3", "#b8578a", "#7d8a2e")
+_FONT = "sans-serif"
+_NARROW = 400
+
+Specification = dict[str, Any]
+"""A Vega-Lite specification, as vega-embed and vl-convert read it."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One line of the forest: a difference with its interval, shares of 1; `reference` is what it must reach."""
+
+    label: str
+    n: int
+    difference: float
+    low: float | None
+    high: float | None
+    reference: float | None
+    tone: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """One run's points of one quantity."""
+
+    name: str
+    updates: Sequence[int]
+    values: Sequence[float | None]
+    marks: bool = False
+
+
+def forest(effects: Sequence[Effect], *, width: int = 460, narrow: bool = False) -> Specification:
+    """Differences against the baseline with their intervals; a tick marks what was required of each."""
+    finite = [x for e in effects for x in (e.difference, e.low, e.high, e.reference, 0.0) if x is not None]
+    low, high = 100 * min(finite), 100 * max(finite)
+    pad = 0.06 * max(high - low, 1.0)
+    scale = alt.Scale(domain=[low - pad, high + pad], nice=False, zero=False)
+    labels = [_wrapped(e.label, narrow) for e in effects]
+    rows = [
+        {
+            "row": i,
+            "difference": 100 * e.difference,
+            "low": 100 * e.low if e.low is not None else low - pad,
+            "high": 100 * e.high if e.high is not None else high + pad,
+            "reference": None if e.reference is None else 100 * e.reference,
+            "tone": e.tone,
+        }
+        for i, e in enumerate(effects)
+    ]
+    names = "{" + ",".join(f"{i}:{_js(label)}" for i, label in enumerate(labels)) + "}[datum.value]"
+    y = alt.Y(
+        "row:O",
+        title=None,
+        sort=None,
+        axis=alt.Axis(
+            labelExpr=names, ticks=False, domain=False, grid=False, labelLimit=110 if narrow else 210, labelPadding=10
+        ),
+    )
+    colour = alt.Color(
+        "tone:N", scale=alt.Scale(domain=["good", "bad", "open", "none"], range=[GOOD, BAD, OPEN, INK]), legend=None
+    )
+    title = "difference to the baseline, percentage points"
+    x = alt.X(
+        "difference:Q",
+        scale=scale,
+        title="points" if narrow else title,
+        axis=alt.Axis(tickCount=5 if narrow else 8, format="+~r", labelExpr="replace(datum.label, '-', '−')"),
+    )
+    base = alt.Chart(alt.InlineData(values=rows))
+    zero = (
+        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
+        .mark_rule(color=MUTED, strokeWidth=1.2)
+        .encode(x=alt.X("zero:Q", scale=scale))
+    )
+    bars = base.mark_rule(strokeWidth=2.4).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=colour)
+    dots = base.mark_point(filled=True, size=84, opacity=1).encode(x=x, y=y, color=colour)
+    needed = [row for row in rows if row["reference"] is not None]
+    required = (
+        alt.Chart(alt.InlineData(values=needed))
+        .mark_tick(thickness=2, size=20, color=INK, orient="vertical")
+        .encode(x=alt.X("reference:Q", scale=scale), y=y)
+    )
+    return _dressed(alt.layer(zero, required, bars, dots), width, max(60, 30 * len(effects)))
+
+
+def curve(
+    series: Sequence[Series],
+    *,
+    title: str,
+    width: int = 520,
+    height: int = 190,
+    logarithmic: bool = False,
+) -> Specification:
+    """One quantity over the updates, a colour a run; a gap is drawn where a value was not finite."""
+    rows = [
+        {"run": one.name, "update": update, "value": None if logarithmic and (value or 0) <= 0 else value}
+        for one in series
+        for update, value in zip(one.updates, one.values, strict=True)
+    ]
+    names = [one.name for one in series]
+    colours = [SERIES[i % len(SERIES)] for i in range(len(names))]
+    columns = 2 if width < _NARROW else 4
+    legend = alt.Legend(
+        title=None, orient="top", direction="horizontal", columns=columns, labelLimit=width // columns - 30
+    )
+    x_axis = alt.Axis(grid=False, tickMinStep=1, tickCount=5 if width < _NARROW else 8)
+    y_axis = alt.Axis(tickCount=5, format="~g" if logarithmic else "~r")
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("update:Q", title="update", scale=alt.Scale(nice=False, zero=False), axis=x_axis),
+        y=alt.Y(
+            "value:Q",
+            title=title,
+            scale=alt.Scale(type="log") if logarithmic else alt.Scale(zero=False, nice=True),
+            axis=y_axis,
+        ),
+        color=alt.Color(
+            "run:N",
+            sort=names,
+            scale=alt.Scale(domain=names, range=colours),
+            legend=legend if len(series) > 1 else None,
+        ),
+    )
+    layers: list[alt.Chart] = [base.mark_line(strokeWidth=1.6, invalid="break-paths-show-path-domains")]
+    if any(one.marks or len(one.updates) == 1 for one in series):
+        layers.append(base.mark_point(filled=True, size=34, opacity=1))
+    return _dressed(alt.layer(*layers), width, height)
+
+
+def _dressed(chart: alt.LayerChart | alt.FacetChart, width: int, height: int) -> Specification:
+    axis = {
+        "labelColor": INK,
+        "titleColor": INK,
+        "domainColor": RULE,
+        "tickColor": RULE,
+        "gridColor": RULE,
+        "gridOpacity": 0.22,
+        "labelFont": _FONT,
+        "titleFont": _FONT,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 10,
+    }
+    legend = {"labelColor": INK, "labelFont": _FONT, "labelFontSize": 12, "symbolType": "stroke", "offset": 6}
+    specification: dict[str, Any] = chart.to_dict()
+    specification |= {
+        "width": width,
+        "height": height,
+        "config": {
+            "background": "transparent",
+            "font": _FONT,
+            "padding": 4,
+            "view": {"stroke": None},
+            "axis": axis,
+            "legend": {**legend, "symbolStrokeWidth": 2.5},
+        },
+    }
+    return specification
+
+
+def _wrapped(label: str, narrow: bool) -> str:
+    limit = 16 if narrow else 34
+    return label if len(label) <= limit else f"{label[: limit - 1]}…"
+
+
+def _js(text: str) -> str:
+    """A text as a literal of the Vega expression language."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", " ").replace("\r", " ")
+    return f"'{escaped}'"

@@ -1,0 +1,235 @@
+"""The record as one HTML file that opens offline, and as a model card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from testigo.dossier import conclusion, pictures, units
+from testigo.dossier.drawing import svg
+from testigo.dossier.language import _, translations
+from testigo.dossier.marking import marked
+from testigo.dossier.record import Record, Run
+from testigo.dossier.words import explained, in_words
+
+_TABLE_ROWS = 24
+_FILTERS = {
+    "number": units.number,
+    "count": units.count,
+    "share": units.share,
+    "small_share": units.trained_share,
+    "points": units.points,
+    "size": units.size,
+    "duration": units.duration,
+    "hours": units.hours,
+    "probability": units.probability,
+    "date": units.date,
+    "short": units.short,
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in two widths, its description, and the table of the same numbers."""
+
+    title: str
+    caption: str
+    wide: Markup
+    narrow: Markup
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+@cache
+def environment() -> Environment:
+    """The templates. Autoescaping is on for all of them: data and model output never become markup."""
+    made = Environment(
+        loader=PackageLoader("testigo.dossier", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    made.install_gettext_translations(translations(), newstyle=True)  # type: ignore[attr-defined]
+    made.filters.update(_FILTERS)
+    made.globals.update(
+        interval=units.interval, money=units.money, marked=marked, explained=explained, in_words=in_words
+    )
+    return made
+
+
+def html(record: Record) -> str:
+    """The whole report. The same record gives the same text."""
+    templates = environment()
+    # The style sheet is ours, a file of this package: the one text that is put in as markup.
+    style = Markup(templates.loader.get_source(templates, "report.css")[0])  # type: ignore[union-attr]
+    improvement = conclusion.improvement(record)
+    return templates.get_template("report.html").render(
+        record=record,
+        style=style,
+        badge=conclusion.badge(record),
+        sentence=conclusion.sentence(record),
+        limits=conclusion.limits(record),
+        improvement=improvement,
+        guards=conclusion.guards(record),
+        categories=conclusion.categories(record),
+        before_after={metric: conclusion.values(record, metric) for metric in record.plan.metrics},
+        false_alarm=conclusion.false_alarm(record),
+        forest=forest_picture(record),
+        curves=curve_pictures(record.runs),
+        total_seconds=_total(run.seconds for run in record.runs),
+        total_cost=_total(run.cost for run in record.runs),
+    )
+
+
+def forest_picture(record: Record) -> Picture | None:
+    """Overall improvement, guards and categories as one forest; None without a comparison."""
+    effects = list(_effects(record))
+    if not effects:
+        return None
+    rows = tuple(
+        (
+            effect.label,
+            units.count(effect.n),
+            units.points(effect.difference),
+            units.interval(effect.low, effect.high),
+            units.points(effect.reference) if effect.reference is not None else "",
+        )
+        for effect in effects
+    )
+    alternative = _("Differences with intervals: ") + "; ".join(f"{row[0]} {row[2]} ({row[3]})" for row in rows)
+    return Picture(
+        title=_("Differences to the unadapted model"),
+        caption=_(
+            "A dot is the difference, its bar the interval; the long upright line is no change. A short tick is what "
+            "was required: the improvement's dot must reach it, a guard's whole bar must lie to its right. "
+            "A guard's ends are one-sided bounds."
+        ),
+        wide=svg(pictures.forest(effects, width=470), alternative=alternative, css_class="wide"),
+        narrow=svg(pictures.forest(effects, width=205, narrow=True), alternative=alternative, css_class="narrow"),
+        head=(_("What"), _("Rows"), _("Difference"), _("Interval"), _("Required")),
+        rows=rows,
+    )
+
+
+_TONES = {"shown": "good", "kept": "good", "refuted": "bad", "broken": "bad"}
+
+
+def _effects(record: Record) -> Iterable[pictures.Effect]:
+    improvement = conclusion.improvement(record)
+    metric = record.hypothesis.metric
+    made = [
+        _effect(_("{metric}, all rows", metric=metric), improvement, record.hypothesis.by),
+        *(
+            _effect(
+                _("guard: {metric}", metric=guard.get("metric", "")),
+                {**guard, "low": guard.get("lower_bound"), "high": guard.get("upper_bound")},
+                None if guard.get("within") is None else -float(guard["within"]),
+            )
+            for guard in conclusion.guards(record)
+        ),
+    ]
+    for name, facts in conclusion.categories(record):
+        of_metric = (facts.get("metrics") or {}).get(metric)
+        if isinstance(of_metric, Mapping):
+            made.append(_effect(name or _("no category"), {"n": facts.get("n"), **of_metric}, None, tone="none"))
+    yield from (effect for effect in made if effect is not None)
+
+
+def _effect(
+    label: str, facts: Mapping[str, Any], reference: float | None, tone: str | None = None
+) -> pictures.Effect | None:
+    if facts.get("difference") is None:
+        return None
+    return pictures.Effect(
+        label=label,
+        n=int(facts.get("n") or 0),
+        difference=float(facts["difference"]),
+        low=facts.get("low"),
+        high=facts.get("high"),
+        reference=reference,
+        tone=tone or _TONES.get(str(facts.get("verdict")), "open"),
+    )
+
+
+def curve_pictures(runs: Sequence[Run]) -> tuple[Picture, ...]:
+    """Training loss, validation loss, learning rate and gradient norm over the updates, all runs together."""
+    drawn = [run for run in runs if run.curve is not None]
+    if not drawn:
+        return ()
+    named = {run.id: f"{run.variant} s{run.seed}" for run in drawn}
+    if len(set(named.values())) < len(drawn):
+        named = {run.id: run.id for run in drawn}
+    training, validation, rates, norms = [], [], [], []
+    for run in drawn:
+        curve, name = run.curve, named[run.id]
+        assert curve is not None
+        training.append(pictures.Series(name, curve.updates, curve.losses))
+        points = curve.validation
+        validation.append(
+            pictures.Series(name, [p.update for p in points], [p.loss_nats_per_token for p in points], marks=True)
+        )
+        rates.append(pictures.Series(name, curve.updates, curve.learning_rates))
+        norms.append(pictures.Series(name, curve.updates, curve.gradient_norms))
+    kinds = [
+        (_("Training loss"), _("nats per token"), training, False),
+        (_("Validation loss"), _("nats per token"), validation, False),
+        (_("Learning rate"), _("learning rate"), rates, False),
+        (_("Gradient norm"), _("norm before clipping"), norms, False),
+    ]
+    return tuple(
+        _curve_picture(title, quantity, series, logarithmic)
+        for title, quantity, series, logarithmic in kinds
+        if any(value is not None for one in series for value in one.values)
+    )
+
+
+def _curve_picture(title: str, quantity: str, series: Sequence[pictures.Series], logarithmic: bool) -> Picture:
+    alternative = f"{title}: " + "; ".join(_ends(one) for one in series if one.updates)
+    wide = pictures.curve(series, title=quantity, width=340, height=180, logarithmic=logarithmic)
+    narrow = pictures.curve(series, title=quantity, width=250, height=170, logarithmic=logarithmic)
+    updates = sorted({update for one in series for update in one.updates})
+    step = max(1, -(-len(updates) // _TABLE_ROWS))
+    shown = sorted({*updates[::step], updates[-1]})
+    columns = [dict(zip(one.updates, one.values, strict=True)) for one in series]
+    rows = tuple((str(update), *(_cell(column, update) for column in columns)) for update in shown)
+    return Picture(
+        title=title,
+        caption=quantity,
+        wide=svg(wide, alternative=alternative, css_class="wide"),
+        narrow=svg(narrow, alternative=alternative, css_class="narrow"),
+        head=(_("Update"), *(one.name for one in series)),
+        rows=rows,
+        note="" if step == 1 else _("Every {n}th update; dossier.json has more.", n=step),
+    )
+
+
+def _cell(column: Mapping[int, float | None], update: int) -> str:
+    if update not in column:
+        return ""
+    value = column[update]
+    return _("not finite") if value is None else units.number(value)
+
+
+def _ends(series: pictures.Series) -> str:
+    first, last = series.values[0], series.values[-1]
+    return _(
+        "{run} from {first} at update {start} to {last} at update {end}",
+        run=series.name,
+        first=units.number(first),
+        start=series.updates[0],
+        last=units.number(last),
+        end=series.updates[-1],
+    )
+
+
+def _total(amounts: Iterable[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known else None

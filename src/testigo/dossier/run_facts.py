@@ -1,0 +1,113 @@
+"""The runs section: every planned run, whatever became of it, from the ledger and its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from testigo import ledger as records
+from testigo.dossier.files import read_json, read_lines, real, whole
+from testigo.dossier.gate_facts import finding_from
+from testigo.dossier.record import Curve, Run, RunFinding, ValidationPoint
+from testigo.ledger import Event
+
+_POINTS_KEPT = 2000
+
+
+def run_from(run: records.Run, folder: Path, *, events: Sequence[Event], price_per_hour: float | None) -> Run:
+    """One run. Its state is the ledger's; what the folder adds is tolerated missing."""
+    result = read_json(folder / "result.json") or {}
+    trained = result.get("trained")
+    trained = trained if isinstance(trained, Mapping) else {}
+    seconds = real(run.seconds) if run.seconds is not None else real(result.get("seconds"))
+    predictions = read_lines(folder / "predictions" / "validation.jsonl")
+    state, invalid = _invalid(run, events)
+    return Run(
+        id=run.id,
+        variant=run.variant,
+        seed=run.seed,
+        state=state,
+        cause=str(run.cause or result.get("cause") or ""),
+        updates=whole(run.updates) if run.updates is not None else whole(result.get("updates")),
+        attempts=run.attempts,
+        seconds=seconds,
+        cost=None if price_per_hour is None or seconds is None else price_per_hour * seconds / 3600,
+        best_update=whole(result.get("best_update")),
+        best_validation_loss=real(result.get("best_validation_loss")),
+        supervised_tokens=whole(result.get("supervised_tokens")),
+        examples=whole(result.get("examples")),
+        trained_tensors=whole(trained.get("tensors")),
+        trained_parameters=whole(trained.get("parameters")),
+        trained_share=real(trained.get("share")),
+        weights_sha256=str(result.get("final_weights_sha256") or ""),
+        invalid_because=invalid,
+        scores=mean_scores(predictions),
+        n_scored=len(predictions),
+        findings=tuple(
+            RunFinding(whole(line.get("update")), finding_from(line)) for line in read_lines(folder / "findings.jsonl")
+        ),
+        curve=curve_from(read_lines(folder / "steps.jsonl")),
+    )
+
+
+def mean_scores(predictions: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """The mean of each metric over the rows that have it."""
+    columns: dict[str, list[float]] = {}
+    for line in predictions:
+        scores = line.get("scores")
+        for metric, value in (scores if isinstance(scores, Mapping) else {}).items():
+            if (number := real(value)) is not None:
+                columns.setdefault(str(metric), []).append(number)
+    return {metric: sum(values) / len(values) for metric, values in columns.items()}
+
+
+def curve_from(steps: Sequence[Mapping[str, Any]]) -> Curve | None:
+    """The steps as columns. A resumed run may have written an update twice: the later line counts."""
+    by_update: dict[int, Mapping[str, Any]] = {}
+    validations: dict[int, ValidationPoint] = {}
+    for line in steps:
+        update = whole(line.get("update"))
+        if update is None:
+            continue
+        if "validation_loss" in line:
+            loss, tokens = real(line["validation_loss"]), whole(line.get("validation_tokens"))
+            validations[update] = ValidationPoint(update, loss, tokens)
+        else:
+            by_update[update] = line
+    if not by_update and not validations:
+        return None
+    updates = sorted(by_update)
+    curve = Curve(
+        updates=tuple(updates),
+        losses=tuple(real(by_update[update].get("loss")) for update in updates),
+        learning_rates=tuple(real(by_update[update].get("learning_rate")) for update in updates),
+        gradient_norms=tuple(real(by_update[update].get("gradient_norm")) for update in updates),
+        n_not_finite=sum(real(by_update[update].get("loss")) is None for update in updates),
+        n_skipped=sum(bool(by_update[update].get("skipped")) for update in updates),
+        validation=tuple(validations[update] for update in sorted(validations)),
+    )
+    return _thinned(curve)
+
+
+def _thinned(curve: Curve) -> Curve:
+    """Every k-th update of a long run, and its last: the whole series stays in `steps.jsonl`."""
+    n = len(curve.updates)
+    if n <= _POINTS_KEPT:
+        return curve
+    kept = sorted({*range(0, n, -(-n // _POINTS_KEPT)), n - 1})
+    return replace(
+        curve,
+        updates=tuple(curve.updates[i] for i in kept),
+        losses=tuple(curve.losses[i] for i in kept),
+        learning_rates=tuple(curve.learning_rates[i] for i in kept),
+        gradient_norms=tuple(curve.gradient_norms[i] for i in kept),
+    )
+
+
+def _invalid(run: records.Run, events: Sequence[Event]) -> tuple[str, str]:
+    for event in events:
+        if event.kind == "run-invalidated" and event.run == run.id:
+            return "invalid", str(event.body.get("reason", "no reason recorded"))
+    return run.state, ""

@@ -1,0 +1,225 @@
+"""Checking a dossier or an adapter again, trusting nothing that it says about itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from testigo.dossier import sums, twin
+from testigo.dossier.card import model_card
+from testigo.dossier.comparison_facts import recomputed
+from testigo.dossier.control import ControlCheck
+from testigo.dossier.files import read_json, read_lines, sha256_of
+from testigo.dossier.gather import drawn_with
+from testigo.dossier.record import Record
+from testigo.dossier.report import html
+from testigo.errors import TestigoError, VerificationFailed
+from testigo.ledger import Head, verify_export
+
+BOUND = "testigo.json"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found. `faults` name the file first; `not_checked` says what nobody looked at, and why."""
+
+    ok: bool
+    files: int
+    faults: tuple[str, ...]
+    checked: tuple[str, ...]
+    not_checked: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that `testigo verify --json` prints."""
+        return {**asdict(self), **{k: list(getattr(self, k)) for k in ("faults", "checked", "not_checked")}}
+
+    def raise_if_faulty(self) -> None:
+        """Raise VerificationFailed with every fault."""
+        if not self.ok:
+            raise VerificationFailed(
+                expected="files that are what their record says",
+                found="; ".join(self.faults),
+                where="the dossier",
+                action="get an unchanged copy from where it was published",
+            )
+
+
+class _Report:
+    """Collects while the checks go on."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self.checked: list[str] = []
+        self.not_checked: list[str] = []
+
+    def look(self, what: str, check: Callable[[], Iterable[str]]) -> None:
+        """Make one check. One that breaks on damaged content is a fault of that content, not a traceback."""
+        try:
+            faults = list(check())
+        except (TestigoError, ValueError, TypeError, LookupError, AttributeError, OSError, ArithmeticError) as error:
+            faults = [f"{what}: could not be checked: {str(error).splitlines()[0] if str(error) else type(error)}"]
+        self.faults += [fault for fault in faults if fault not in self.faults]
+        if not faults:
+            self.checked.append(what)
+
+    def finished(self, files: int) -> Verification:
+        return Verification(not self.faults, files, tuple(self.faults), tuple(self.checked), tuple(self.not_checked))
+
+
+def verify_dossier(path: Path, *, control: ControlCheck | None = None) -> Verification:
+    """Check a dossier, or an adapter folder alone.
+
+    Every file against SHA256SUMS; the ledger's chain; the statistics again from the row-by-row predictions; the page
+    and the card again from dossier.json; the adapter's own hashes; and, where `control` is given, its control inputs.
+
+    Raises
+    ------
+    VerificationFailed
+        When the folder is neither a dossier nor an adapter.
+    """
+    folder = path.parent if path.name in ("index.html", "dossier.json", sums.NAME) else path
+    report = _Report()
+    if (folder / BOUND).is_file() and not (folder / "dossier.json").is_file():
+        report.not_checked.append(f"{BOUND} itself: an adapter alone carries no digest of it")
+        _adapter(folder, "", report, control)
+        return report.finished(sum(file.is_file() for file in folder.rglob("*")))
+    if not (folder / sums.NAME).is_file() and not (folder / "dossier.json").is_file():
+        raise VerificationFailed(
+            expected=f"a dossier (with {sums.NAME} and dossier.json) or an adapter (with {BOUND})",
+            found="no such folder" if not folder.is_dir() else "neither",
+            where=str(folder),
+            action="give the folder that `testigo dossier` or `testigo export` wrote",
+        )
+    n_files, faults = sums.check_sums(folder)
+    report.look("the digest of every file", lambda: faults)
+    record = _record(folder, report)
+    if record is not None:
+        report.look("the ledger's chain", lambda: _chain(folder, record))
+        _rows(folder, record, report)
+        _drawn(folder, record, report)
+    if (folder / "adapter").is_dir():
+        _adapter(folder / "adapter", "adapter/", report, control)
+    else:
+        report.not_checked.append("the adapter: the dossier has none")
+    return report.finished(n_files)
+
+
+def _record(folder: Path, report: _Report) -> Record | None:
+    found: list[Record] = []
+
+    def read() -> Iterable[str]:
+        try:
+            text = (folder / "dossier.json").read_text(encoding="utf-8")
+            record = twin.from_json(text)
+        except FileNotFoundError:
+            return ["dossier.json: missing"]
+        except (OSError, ValueError):
+            return ["dossier.json: not a dossier of this version of Testigo"]
+        found.append(record)
+        return [] if twin.to_json(record) == text else ["dossier.json: was changed: it is not as it was written"]
+
+    report.look("dossier.json's form", read)
+    return found[0] if found else None
+
+
+def _chain(folder: Path, record: Record) -> Iterable[str]:
+    path = folder / "events.jsonl"
+    if not path.is_file():
+        return ["events.jsonl: missing"]
+    head = Head(record.ledger.events, record.ledger.last_digest) if record.ledger.events else None
+    return [f"events.jsonl: {fault}" for fault in verify_export(path, head)]
+
+
+def _rows(folder: Path, record: Record, report: _Report) -> None:
+    def listed() -> Iterable[str]:
+        for item in record.predictions:
+            path = _inside(folder, item.file)
+            if path is None or not path.is_file():
+                yield f"{item.file}: missing"
+            elif sha256_of(path) != item.sha256:
+                yield f"{item.file}: was changed: its content does not fit its digest in dossier.json"
+
+    report.look("the predictions", listed)
+    comparison = record.comparison
+    if comparison is None:
+        report.not_checked.append("the statistics: the dossier has no comparison")
+        return
+    if not comparison.baseline_file or not comparison.tuned_file:
+        report.not_checked.append("the statistics: the predictions behind them are not in the dossier")
+        return
+
+    def read(name: str) -> list[dict[str, Any]]:
+        path = _inside(folder, name)
+        return read_lines(path) if path else []
+
+    def again() -> Iterable[str]:
+        for line in recomputed(comparison, read, record.plan, record.hypothesis):
+            yield f"dossier.json: the statistics do not follow from the predictions: {line}"
+
+    report.look("the statistics, computed again", again)
+
+
+def _drawn(folder: Path, record: Record, report: _Report) -> None:
+    if record.drawn_with != drawn_with():
+        report.not_checked.append("that index.html says what dossier.json says: other versions drew it")
+        return
+    for name, draw in (("index.html", html), ("MODEL_CARD.md", model_card)):
+
+        def same(name: str = name, draw: Callable[[Record], str] = draw) -> Iterable[str]:
+            text = (folder / name).read_bytes() if (folder / name).is_file() else b""
+            return [] if text == draw(record).encode() else [f"{name}: does not say what dossier.json says"]
+
+        report.look(f"{name}, drawn again", same)
+
+
+def _adapter(folder: Path, prefix: str, report: _Report, control: ControlCheck | None) -> None:
+    bound = read_json(folder / BOUND)
+
+    def hashes() -> Iterable[str]:
+        recorded = (bound or {}).get("sha256")
+        if not isinstance(recorded, dict) or not recorded:
+            yield f"{prefix}{BOUND}: holds no digests of the adapter's files"
+            return
+        for name, digest in recorded.items():
+            path = _inside(folder, str(name))
+            if path is None or not path.is_file():
+                yield f"{prefix}{name}: missing"
+            elif sha256_of(path) != digest:
+                yield f"{prefix}{name}: was changed: its content does not fit its digest in {BOUND}"
+        for path in sorted(folder.rglob("*")):
+            name = path.relative_to(folder).as_posix()
+            if path.is_file() and name != BOUND and name not in recorded:
+                yield f"{prefix}{name}: not listed in {BOUND}"
+
+    report.look("the adapter's files", hashes)
+    if control is None:
+        report.not_checked.append("the control inputs: no base model was given to try them on")
+        return
+
+    def tried() -> Iterable[str]:
+        answer = control(folder)
+        if answer.get("ok") is True:
+            return []
+        faults = [str(fault) for fault in answer.get("faults") or ()]
+        equal, rows = answer.get("outputs_equal"), answer.get("control_rows")
+        return [
+            f"{prefix or 'adapter'}: control inputs: {f}" for f in faults or [f"{equal} of {rows} outputs are equal"]
+        ]
+
+    report.look("the control inputs", tried)
+
+
+def _inside(folder: Path, name: str) -> Path | None:
+    """A file of the folder by its relative name; None for a name that leads out of it."""
+    relative = PurePosixPath(name)
+    if not name or relative.is_absolute() or ".." in relative.parts or "\\" in name:
+        return None
+    return folder / relative
+
+
+def as_text(verification: Verification) -> str:
+    """The result as JSON text, as in the command's `--json`."""
+    return json.dumps(verification.to_json(), ensure_ascii=False, indent=1)
