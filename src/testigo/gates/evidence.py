@@ -15,8 +15,8 @@ from testigo.gates.data import DataEvidence
 from testigo.gates.export import ExportEvidence
 from testigo.gates.forward import ForwardEvidence
 from testigo.gates.memory import MemoryEvidence
-from testigo.gates.resume import ResumeEvidence
 from testigo.gates.overfit import OverfitEvidence
+from testigo.gates.resume import ResumeEvidence
 from testigo.gates.update import UpdateEvidence
 from testigo.gates.validation import ValidationEvidence
 

@@ -183,5 +183,6 @@ def disk_holds_the_checkpoints(evidence: ExportEvidence, margin: float = 1.1) ->
     """
     free, one = need(evidence.free_disk_bytes, "free disk"), need(evidence.checkpoint_bytes, "a checkpoint's size")
     wanted = math.ceil(margin * one * (need(evidence.checkpoints_kept, "the checkpoints kept") + 1))
-    seen = f"{free / 2**20:,.0f} MiB free, {wanted / 2**20:,.0f} MiB needed for {evidence.checkpoints_kept} + 1 checkpoints"
+    seen = f"{free / 2**20:,.0f} MiB free, {wanted / 2**20:,.0f} MiB needed"
+    seen += f" for {evidence.checkpoints_kept} + 1 checkpoints"
     return passed(seen) if free >= wanted else found(seen)

@@ -131,7 +131,7 @@ def something_moves(evidence: UpdateEvidence) -> Finding | Passed:
     Source: AdamW's first update is about the learning rate in size, whatever the gradient (Kingma and Ba 2015).
     """
     trained, moved = need(evidence.trained, "the trained parameters"), need(evidence.moved, "movement")
-    if trained and _effective(evidence) == 0:
+    if trained and _effective(evidence) <= 0:
         raise CannotCheck("neither update had a learning rate above zero and was taken")
     seen = f"{len(set(trained) & set(moved))} of {len(trained)} trained tensors moved in two updates"
     return found(seen) if trained and not set(trained) & set(moved) else passed(seen)

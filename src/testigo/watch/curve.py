@@ -1,0 +1,153 @@
+"""The curve of a run: what each update and each validation showed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers: TypeAlias = npt.NDArray[np.float64]
+
+#: What stands where a gradient norm was not measured; a measured one may be NaN and is never negative.
+UNMEASURED = -1.0
+
+#: The columns of a curve, in the order in which `row_of` gives them.
+COLUMNS = (
+    "update",
+    "loss",
+    "learning_rate",
+    "gradient_norm",
+    "skipped",
+    "tokens",
+    "seconds",
+    "resident_bytes",
+    "allocated_bytes",
+    "epoch",
+)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Training and validation of one run, as arrays with one element an update.
+
+    A value that was not measured is NaN, but in `gradient_norms`, where NaN is a measurement: there it is -1.
+    """
+
+    updates: Numbers
+    """Number of each update, from 1 on, increasing; a long run that is watched live is thinned out in the past."""
+    losses: Numbers
+    """Training loss, nats per supervised token."""
+    learning_rates: Numbers
+    """Learning rate that each update used."""
+    gradient_norms: Numbers
+    """Norm of the gradient before clipping; -1 where it was not measured."""
+    skipped: npt.NDArray[np.bool_]
+    """Whether the fp16 scaler skipped the update after an overflow."""
+    tokens: Numbers
+    """Tokens that the update read."""
+    seconds: Numbers
+    """Seconds that the update took."""
+    resident_bytes: Numbers
+    """Bytes of the process in main memory."""
+    allocated_bytes: Numbers
+    """Bytes allocated on the device."""
+    epochs: Numbers
+    """Passes over the training rows so far."""
+    rows: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Ids of the rows of an update, by its number."""
+    row_losses: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    """Loss of each row of an update, nats per supervised token, by its number."""
+    validation: tuple[tuple[int, float, int], ...] = ()
+    """Each validation: update, loss in nats per supervised token, supervised tokens."""
+    planned_learning_rates: Sequence[float] | None = None
+    """Learning rate of each update by the schedule; as long as the run is planned."""
+    vocabulary_size: int | None = None
+    """Number of classes that the logits choose from."""
+    base_loss: float | None = None
+    """Loss of the untouched base on the same kind of rows, nats per supervised token."""
+    since: int = 0
+    """Rules that look for an event look at updates after this one."""
+
+    @classmethod
+    def from_steps(cls, steps: Iterable[Mapping[str, Any]], **about: Any) -> Curve:
+        """A curve of the lines of `steps.jsonl`: updates and validations in any mixture.
+
+        Parameters
+        ----------
+        steps
+            Lines with "update" and either "loss" or "validation_loss".
+        about
+            `planned_learning_rates`, `vocabulary_size`, `base_loss`, where they are known.
+        """
+        table: list[tuple[float, ...]] = []
+        rows: dict[int, tuple[str, ...]] = {}
+        row_losses: dict[int, Mapping[str, float]] = {}
+        validation: list[tuple[int, float, int]] = []
+        for step in steps:
+            if "validation_loss" in step:
+                validation.append(validation_of(step))
+                continue
+            table.append(row_of(step))
+            update = int(step["update"])
+            if step.get("rows"):
+                rows[update] = tuple(step["rows"])
+            if step.get("row_losses"):
+                row_losses[update] = step["row_losses"]
+        array = np.array(table, dtype=np.float64).reshape(-1, len(COLUMNS))
+        return cls.from_table(array, rows=rows, row_losses=row_losses, validation=tuple(validation), **about)
+
+    @classmethod
+    def from_table(cls, table: Numbers, **about: Any) -> Curve:
+        """A curve of an array with one row an update and the columns `COLUMNS`."""
+        columns = dict(zip(COLUMNS, table.T, strict=True))
+        return cls(
+            updates=columns["update"],
+            losses=columns["loss"],
+            learning_rates=columns["learning_rate"],
+            gradient_norms=columns["gradient_norm"],
+            skipped=columns["skipped"] > 0,
+            tokens=columns["tokens"],
+            seconds=columns["seconds"],
+            resident_bytes=columns["resident_bytes"],
+            allocated_bytes=columns["allocated_bytes"],
+            epochs=columns["epoch"],
+            **about,
+        )
+
+    @property
+    def taken(self) -> npt.NDArray[np.bool_]:
+        """Which updates were taken and have a finite loss: those that level and noise are measured on."""
+        return np.isfinite(self.losses) & ~self.skipped
+
+    def __len__(self) -> int:
+        return len(self.updates)
+
+
+def row_of(step: Mapping[str, Any]) -> tuple[float, ...]:
+    """One update's line as numbers, in the order of `COLUMNS`."""
+    get = step.get
+    norm = get("gradient_norm")
+    return (
+        float(step["update"]),
+        _number(get("loss")),
+        _number(get("learning_rate")),
+        UNMEASURED if norm is None else float(norm),
+        1.0 if get("skipped") else 0.0,
+        _number(get("tokens")),
+        _number(get("seconds")),
+        _number(get("resident_bytes")),
+        _number(get("allocated_bytes")),
+        _number(get("epoch")),
+    )
+
+
+def validation_of(step: Mapping[str, Any]) -> tuple[int, float, int]:
+    """One validation's line as update, loss and tokens."""
+    return int(step["update"]), _number(step["validation_loss"]), int(step.get("validation_tokens") or 0)
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,73 @@
+"""A single loss far above its neighbours, with the rows that made it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
+from testigo.watch.curve import Curve, Numbers
+from testigo.watch.robust import MAD_TO_SIGMA
+
+
+@rule("T104", "spike", "warn", phase="training")
+def losses_do_not_spike(curve: Curve, spreads: float = 6.0, window: int = 64, at_least: int = 12) -> Finding | Passed:
+    """No update's loss lies far above those before it.
+
+    Why it matters: a spike is a batch that is unlike the others (damaged, foreign or mislabelled rows), or a step too
+    large.
+
+    What to do: look at the named rows with `testigo show`; when nothing is wrong with them, set `training.clip: 1.0`
+    or lower `training.learning_rate`.
+
+    Source: Hampel's identifier (median and median absolute deviation; Davies and Gather 1993), in the loss and in its
+    logarithm, since losses of small batches are skewed; more is asked for while the window is short. The loss must also
+    lie twice as far above the median as any loss before it.
+    """
+    taken = curve.taken
+    losses, updates = curve.losses[taken], curve.updates[taken]
+    if len(losses) <= at_least:
+        raise CannotCheck(f"fewer than {at_least + 1} updates were taken")
+    at = [i for i in _candidates(losses, at_least) if updates[i] > curve.since]
+    spikes = [i for i in at if _is_spike(losses, i, spreads, window)]
+    if not spikes:
+        return passed(f"no spike in {len(losses)} updates")
+    worst = max(spikes, key=lambda i: float(losses[i]))
+    usual = float(np.median(losses[max(0, worst - window) : worst]))
+    update = int(updates[worst])
+    seen = f"update {update}: loss {losses[worst]:.3f} where {usual:.3f} is usual ({len(spikes)} spikes)"
+    return found(seen, rows=_worst_rows(curve, update))
+
+
+def _candidates(losses: Numbers, at_least: int) -> list[int]:
+    """Places above each of the ten losses before them: cheap, and every spike is one but right after another."""
+    above = np.ones(len(losses), dtype=bool)
+    above[:at_least] = False
+    for back in range(1, 11):
+        above[back:] &= losses[back:] > losses[:-back]
+    return [int(i) for i in np.flatnonzero(above)]
+
+
+def _is_spike(losses: Numbers, i: int, spreads: float, window: int) -> bool:
+    before, value = losses[max(0, i - window) : i], float(losses[i])
+    middle = float(np.median(before))
+    if value - middle <= 2 * (float(before.max()) - middle):
+        return False
+    # A median absolute deviation of few values may be far too small; 1 + 10/n is about the ratio of the quantiles.
+    needed = spreads * (1 + 10 / len(before))
+    if not _far(before, value, needed):
+        return False
+    positive = before.min() > 0 and value > 0
+    return not positive or _far(np.log(before), float(np.log(value)), needed)
+
+
+def _far(before: Numbers, value: float, needed: float) -> bool:
+    middle = float(np.median(before))
+    sigma = MAD_TO_SIGMA * float(np.median(np.abs(before - middle)))
+    return value - middle > needed * max(sigma, 1e-3 * abs(middle), 1e-12)
+
+
+def _worst_rows(curve: Curve, update: int, most: int = 3) -> tuple[str, ...]:
+    by_row = curve.row_losses.get(update)
+    if by_row:
+        return tuple(sorted(by_row, key=lambda row: -by_row[row])[:most])
+    return curve.rows.get(update, ())

@@ -1,0 +1,158 @@
+"""The watch on a run that is going on: one step in, new findings out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from testigo.rules import Finding, Rule, collect, judge
+from testigo.watch.curve import COLUMNS, Curve, Numbers, row_of, validation_of
+from testigo.watch.robust import MAD_TO_SIGMA
+
+_HEAD, _FULL, _ROOM = 32, 256, 768
+
+
+class Watcher:
+    """Feeds each step of a run to the diagnoses, and returns what is new.
+
+    It only reads numbers: it draws no random number, holds no tensor and changes nothing of the training. Its memory is
+    bounded: the first 32 and the last 256 updates are kept whole, and those between are thinned out.
+
+    Parameters
+    ----------
+    rules
+        The rules over `Curve`; by default those of this package.
+    limits
+        Overrides by code, as in the campaign's `rules:`.
+    planned_learning_rates, vocabulary_size, base_loss
+        What the rules need to know about the run, where it is known.
+    """
+
+    #: A code is reported again only after so many updates.
+    QUIET_UPDATES = 50
+    #: Every so many updates all rules are judged; events (NaN, spike, skipped update) are judged at once.
+    EVERY_UPDATES = 10
+
+    def __init__(
+        self,
+        *,
+        rules: Iterable[Rule] | None = None,
+        limits: Mapping[str, Mapping[str, Any]] | None = None,
+        planned_learning_rates: Sequence[float] | None = None,
+        vocabulary_size: int | None = None,
+        base_loss: float | None = None,
+    ) -> None:
+        every = collect("testigo.watch") if rules is None else tuple(rules)
+        self._rules = tuple(rule for rule in every if rule.evidence is Curve)
+        self._limits = dict(limits or {})
+        self._planned = planned_learning_rates
+        self._about = {"vocabulary_size": vocabulary_size, "base_loss": base_loss}
+        self._table = np.empty((_ROOM, len(COLUMNS)))
+        self._n = 0
+        self._rows: dict[int, tuple[str, ...]] = {}
+        self._row_losses: dict[int, Mapping[str, float]] = {}
+        self._validation: list[tuple[int, float, int]] = []
+        self._alarm = math.inf
+        self._judged = 0
+        self._last_report: dict[str, int] = {}
+
+    def feed(self, step: Mapping[str, Any]) -> tuple[Finding, ...]:
+        """Take one line of `steps.jsonl`, an update or a validation, and return what was found by it.
+
+        A code is reported at most once in 50 updates. A step with a number that was seen before (after a resume)
+        replaces it and what came after it.
+        """
+        if "validation_loss" in step:
+            point = validation_of(step)
+            before = [old for old in self._validation if old[0] < point[0]]
+            self._validation = [*before[-_FULL:], point]
+            return self._judge(point[0])
+        row = row_of(step)
+        self._add(row, step)
+        update = int(row[0])
+        if update - self._judged >= self.EVERY_UPDATES or self._urgent(row):
+            return self._judge(update)
+        return ()
+
+    def replay(self, steps: Iterable[Mapping[str, Any]]) -> None:
+        """Take the steps of before a resume without reporting on them again."""
+        for step in steps:
+            self.feed(step)
+
+    def curve(self) -> Curve:
+        """What the rules see now."""
+        return Curve.from_table(
+            self._table[: self._n],
+            rows=self._rows,
+            row_losses=self._row_losses,
+            validation=tuple(self._validation),
+            planned_learning_rates=self._planned,
+            since=self._judged,
+            **self._about,
+        )
+
+    def _add(self, row: tuple[float, ...], step: Mapping[str, Any]) -> None:
+        if self._n and row[0] <= self._table[self._n - 1, 0]:
+            self._go_back(row[0])
+        if self._n == _ROOM:
+            self._thin()
+        self._table[self._n] = row
+        self._n += 1
+        update = int(row[0])
+        if step.get("rows"):
+            self._rows[update] = tuple(step["rows"])
+            if len(self._rows) > _FULL:
+                del self._rows[next(iter(self._rows))]
+        if step.get("row_losses"):
+            self._row_losses[update] = step["row_losses"]
+            if len(self._row_losses) > _FULL:
+                del self._row_losses[next(iter(self._row_losses))]
+
+    def _go_back(self, update: float) -> None:
+        """Forget this update and all after it: the run was resumed from before."""
+        self._n = int(np.searchsorted(self._table[: self._n, 0], update))
+        self._rows = {number: rows for number, rows in self._rows.items() if number < update}
+        self._row_losses = {number: losses for number, losses in self._row_losses.items() if number < update}
+        self._validation = [point for point in self._validation if point[0] < update]
+        self._judged = min(self._judged, int(update) - 1)
+
+    def _thin(self) -> None:
+        """Keep the head and the last updates, and every second one between."""
+        kept = np.concatenate([self._table[:_HEAD], self._table[_HEAD:-_FULL:2], self._table[-_FULL:]])
+        self._table[: len(kept)] = kept
+        self._n = len(kept)
+
+    def _urgent(self, row: tuple[float, ...]) -> bool:
+        update, loss, rate, norm, skipped = row[:5]
+        if skipped or not math.isfinite(loss) or not math.isfinite(norm) or (loss == 0.0 and norm == 0.0):
+            return True
+        if self._planned is not None and update <= len(self._planned) and math.isfinite(rate):
+            planned = self._planned[int(update) - 1]
+            if abs(rate - planned) > 1e-6 * abs(planned):
+                return True
+        return loss > self._alarm
+
+    def _judge(self, update: int) -> tuple[Finding, ...]:
+        verdict = judge(self._rules, [self.curve()], limits=self._limits)
+        self._judged = update
+        self._alarm = _alarm(self._table[: self._n, 1])
+        new = []
+        for finding in verdict.findings:
+            last = self._last_report.get(finding.code)
+            if last is None or not 0 <= update - last < self.QUIET_UPDATES:
+                self._last_report[finding.code] = update
+                new.append(finding)
+        return tuple(new)
+
+
+def _alarm(losses: Numbers) -> float:
+    """A loss above this is worth a look at once: the median and four spreads of the last updates."""
+    recent = losses[-64:]
+    recent = recent[np.isfinite(recent)]
+    if len(recent) < 12:
+        return math.inf
+    middle = float(np.median(recent))
+    return middle + 4 * max(MAD_TO_SIGMA * float(np.median(np.abs(recent - middle))), 1e-3 * abs(middle))
