@@ -37,6 +37,8 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
     DataError
         With all bad rows at once, with file and line; for copies where the campaign refuses them; for groups that stand
         in two given files; for a split without rows.
+    WorkspaceError
+        When the corpus cannot be written.
     """
     data = campaign.data
     reading = _read_all(campaign)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from testigo.errors import DataError
 
-_ADDRESS = re.compile(r"hub:(?P<name>[^@\s]+)@(?P<revision>[0-9a-f]{40})")
+_ADDRESS = re.compile(r"hub:(?P<name>[\w.-]+(/[\w.-]+)?)@(?P<revision>[0-9a-f]{40})")
 
 
 def read_hub(source: str) -> list[dict[str, Any]]:
@@ -17,8 +19,8 @@ def read_hub(source: str) -> list[dict[str, Any]]:
     Raises
     ------
     DataError
-        When the address names no exact revision, the data set cannot be fetched, or it has several splits without one
-        that is called train.
+        When the address names no exact revision, the data set cannot be fetched, a local folder has its name, or it has
+        several splits without one that is called train.
     """
     match = _ADDRESS.fullmatch(source)
     if match is None:
@@ -27,6 +29,13 @@ def read_hub(source: str) -> list[dict[str, Any]]:
             found=source,
             where="data.source",
             action="copy the commit from the data set's page, under History",
+        )
+    if Path(match["name"]).exists():  # the library would read that folder, and the revision would mean nothing
+        raise DataError(
+            expected="a data set of the hub",
+            found=f"a local folder of the same name, {match['name']}",
+            where=source,
+            action="give the folder itself as source, or run from another folder",
         )
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     import datasets
@@ -40,6 +49,11 @@ def read_hub(source: str) -> list[dict[str, Any]]:
             where=source,
             action="check name, revision and network; offline, give the rows as a file instead",
         ) from error
+    return rows_of(splits, source)
+
+
+def rows_of(splits: Mapping[str, Any], source: str) -> list[dict[str, Any]]:
+    """The rows of the split that is meant: train, or the only one."""
     name = "train" if "train" in splits else next(iter(splits))
     if name != "train" and len(splits) > 1:
         raise DataError(

@@ -26,16 +26,24 @@ Signatures = npt.NDArray[np.uint64]
 def near_pairs(texts: Sequence[str], similarity: float) -> tuple[tuple[int, int, float], ...]:
     """Pairs of places whose texts have at least this Jaccard similarity of shingles, with the similarity.
 
-    Texts that are equal after normalisation are a pair with similarity 1.0.
+    Of texts that are equal after normalisation each later one is paired, with 1.0, with the first alone, and the first
+    stands for all of them: a thousand copies are a thousand pairs, not half a million.
     """
-    shingles = [_shingles(normalised(text)) for text in texts]
+    first: dict[str, int] = {}
+    copies = []
+    for place, text in enumerate(texts):
+        kept = first.setdefault(normalised(text), place)
+        if kept != place:
+            copies.append((kept, place, 1.0))
+    places = list(first.values())
+    shingles = [_shingles(text) for text in first]
     pairs = []
-    for one, other in sorted(_candidates(_signatures(shingles), similarity)):
+    for one, other in _candidates(_signatures(shingles), similarity):
         common = np.intersect1d(shingles[one], shingles[other], assume_unique=True).size
         jaccard = common / (shingles[one].size + shingles[other].size - common)
         if jaccard >= similarity:
-            pairs.append((one, other, round(jaccard, 6)))
-    return tuple(pairs)
+            pairs.append((places[one], places[other], round(jaccard, 6)))
+    return tuple(sorted(copies + pairs))
 
 
 def _shingles(text: str) -> npt.NDArray[np.uint64]:

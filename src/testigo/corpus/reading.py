@@ -22,6 +22,7 @@ from testigo.corpus.strict_json import StrictJsonError, parse_strict
 from testigo.errors import DataError, Problem
 
 ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet")
+_LONGEST_CELL = 2**31 - 1  # characters; the library's own limit, 131,072, is shorter than many documents
 
 
 @dataclass
@@ -137,6 +138,7 @@ def _read_csv(path: Path, name: str) -> Iterator[Found]:
         line = error.object[: error.start].count(b"\n") + 1
         yield _not_utf8(f"{name}:{line}", error)
         return
+    csv.field_size_limit(_LONGEST_CELL)
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     header: list[str] | None = None
     try:

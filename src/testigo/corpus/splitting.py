@@ -10,9 +10,9 @@ A cut stands at the declared share; where the rows would then miss the share by 
 nearest place that does not.
 
 The trade-off: fixed cuts would never move a row, and would give small data wrong shares or an empty validation; cuts by
-rank would give exact shares, and move rows with every addition. Here rows move only when a cut must: in data of some
-hundred groups added rows rarely move any, in small data they may, and then between neighbours, test and validation or
-validation and training. Who needs an eternal test set gives it as a file.
+rank would give exact shares, and move rows with every addition. Here rows move only when a cut must: never in data of
+thousands of groups in a stratum, a group or two in data of hundreds, more in small data, and then between neighbours:
+test and validation, or validation and training. Who needs an eternal test set gives it as a file.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.corpus.row import Row, digest_of, file_digest
-from testigo.errors import DataError
+from testigo.errors import DataError, WorkspaceError
 
 FORMAT = 1
 FILES = {"train": "train.parquet", "validation": "validation.parquet", "test": "sealed/test.parquet"}
@@ -106,11 +106,16 @@ def write_corpus(folder: Path, splits: Mapping[str, Sequence[Row]], manifest: Ma
     """Write a corpus beside its place, put it on the disk for good, and only then give it its name.
 
     A folder that stands there already is replaced. Returns the manifest with the splits and its own digest.
+
+    Raises
+    ------
+    WorkspaceError
+        When the disk is full or the folder cannot be written; nothing half-written stays.
     """
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.new")
     shutil.rmtree(aside, ignore_errors=True)
-    (aside / "sealed").mkdir(parents=True)
     try:
+        (aside / "sealed").mkdir(parents=True)
         written = {name: _write_split(aside / file, splits[name]) for name, file in FILES.items()}
         (aside / FILES["test"]).chmod(0o400)
         whole = {**manifest, "format": FORMAT, "splits": written}
@@ -120,6 +125,13 @@ def write_corpus(folder: Path, splits: Mapping[str, Sequence[Row]], manifest: Ma
         for path in (*(aside / file for file in FILES.values()), aside / "manifest.json", aside / "sealed", aside):
             _sync(path)
         _take_place(aside, folder)
+    except OSError as error:
+        raise WorkspaceError(
+            expected="a workspace that can be written, with room for the rows",
+            found=error.strerror or type(error).__name__,
+            where=str(folder),
+            action="free space, give write permission, or name another --workspace",
+        ) from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return whole
