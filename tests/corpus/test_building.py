@@ -134,6 +134,20 @@ def test_a_csv_with_the_target_as_text_is_a_corpus(tmp_path: Path) -> None:
     assert sum(built(make_campaign(tmp_path, source="rows.csv")).counts.values()) == 9
 
 
+def test_a_folder_of_files_is_the_same_corpus_as_one_file(campaign_of: Make, tmp_path: Path) -> None:
+    rows = [a_row(n) for n in range(12)]
+    one = built(campaign_of(rows))
+    (tmp_path / "rows").mkdir()
+    write_rows(tmp_path / "rows" / "b.jsonl", rows[:5])
+    write_rows(tmp_path / "rows" / "a.jsonl", rows[5:])
+    (tmp_path / "rows" / "LICENSE").write_text("free")
+    several = built(make_campaign(tmp_path, source="rows"), tmp_path / "other")
+    assert several.fingerprint == one.fingerprint
+    assert everything(several) == everything(one)
+    assert [source["file"] for source in several.manifest["sources"]] == ["rows/a.jsonl", "rows/b.jsonl"]
+    assert several.manifest["ignored_files"] == ["LICENSE"]
+
+
 def test_near_duplicates_stay_together_and_are_told(campaign_of: Make) -> None:
     text = "please send twelve boxes of the blue paper that we saw at your shop in town last week to our new office"
     rows = [a_row(n) for n in range(30)]
