@@ -1,0 +1,56 @@
+"""Several seeds of the same run: each is reported, and none is chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+
+@dataclass(frozen=True)
+class OverSeeds:
+    """The differences of all seeds. With one seed there is no interval, and the ends are None."""
+
+    metric: str
+    differences: dict[int, float]
+    mean: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+    rose: int
+    note: str
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as a JSON object; seeds become text keys."""
+        return {**asdict(self), "differences": {str(seed): value for seed, value in self.differences.items()}}
+
+
+def over_seeds(metric: str, differences: Mapping[int, float], alpha: float = 0.05) -> OverSeeds:
+    """Mean over seeds with its t interval, and what so few seeds cannot say.
+
+    Flipping signs of s seeds gives 2^s equally likely results, so the smallest two-sided p-value is 2 / 2^s: three
+    seeds never reach 0.05, six do. Then only the plain count is told: "all 3 rose".
+
+    Source: Student 1908; the limit is counting. Agarwal et al. 2021 (arXiv 2108.13264) on few seeds.
+    """
+    values = np.asarray(list(differences.values()), dtype=np.float64)
+    count, rose = len(values), int((values > 0).sum())
+    if not count:
+        raise ValueError("no seed")
+    mean = float(values.mean())
+    low = high = p_value = None
+    if count > 1:
+        error = float(values.std(ddof=1)) / math.sqrt(count)
+        reach = float(student.ppf(1 - alpha / 2, count - 1)) * error
+        low, high = mean - reach, mean + reach
+        p_value = float(2 * student.sf(abs(mean) / error, count - 1)) if error else (0.0 if mean else 1.0)
+    which = f"all {count}" if rose == count else f"{rose} of {count}"
+    least = 2 / 2**count
+    note = f"{which} seeds rose" if count > 1 else "one seed: how much chance there is between seeds is not known"
+    if count > 1 and least >= alpha:
+        note += f"; without assuming a bell curve {count} seeds cannot reach p < {alpha:g} (at best {least:.2g})"
+    return OverSeeds(metric, dict(differences), mean, low, high, p_value, rose, note)
