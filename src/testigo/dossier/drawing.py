@@ -45,6 +45,11 @@ def svg(specification: pictures.Specification, *, alternative: str, css_class: s
     return head.format(css_class, width, height, width, escape(alternative)) + Markup(_silenced(rest))
 
 
+def variable_of(colour: str) -> str:
+    """The style sheet's variable that stands for a specification's colour."""
+    return _VARIABLES[colour]
+
+
 def _silenced(body: str) -> str:
     """Without the labels that Vega writes on every mark: the picture has one alternative text and a table beside it."""
     return re.sub(r' (?:aria-\w+|role)="[^"]*"', "", body)

@@ -6,6 +6,7 @@ them by the style sheet's own, so that a picture follows the reader's light or d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,10 @@ import altair as alt
 INK, MUTED, RULE = "#747a80", "#7f858b", "#8f959b"
 GOOD, BAD, OPEN = "#1f8a70", "#c2543d", "#b07d1a"
 SERIES = ("#2f7fb5", "#c8702a", "#3d9a6d", "#9166b3", "#b8578a", "#7d8a2e")
+DASHES: tuple[tuple[int, ...], ...] = ((), (5, 3), (2, 2), (8, 3, 2, 3))
 _FONT = "sans-serif"
 _NARROW = 400
+_WIDE = 100
 
 Specification = dict[str, Any]
 """A Vega-Lite specification, as vega-embed and vl-convert read it."""
@@ -37,21 +40,33 @@ class Effect:
 
 @dataclass(frozen=True)
 class Series:
-    """One run's points of one quantity."""
+    """One run's points of one quantity. `kind` chooses the colour, `twin` the dashes: a variant and its seeds."""
 
     name: str
     updates: Sequence[int]
     values: Sequence[float | None]
     marks: bool = False
+    kind: int = 0
+    twin: int = 0
+
+    @property
+    def colour(self) -> str:
+        """Of the line and its points."""
+        return SERIES[self.kind % len(SERIES)]
+
+    @property
+    def dash(self) -> list[int]:
+        """Of the line; empty is a whole line."""
+        return list(DASHES[self.twin % len(DASHES)])
 
 
-def forest(effects: Sequence[Effect], *, width: int = 460, narrow: bool = False) -> Specification:
+def forest(effects: Sequence[Effect], *, width: int = 520, narrow: bool = False) -> Specification:
     """Differences against the baseline with their intervals; a tick marks what was required of each."""
     finite = [x for e in effects for x in (e.difference, e.low, e.high, e.reference, 0.0) if x is not None]
     low, high = 100 * min(finite), 100 * max(finite)
     pad = 0.06 * max(high - low, 1.0)
     scale = alt.Scale(domain=[low - pad, high + pad], nice=False, zero=False)
-    labels = [_wrapped(e.label, narrow) for e in effects]
+    labels = [_lines(e.label, narrow) for e in effects]
     rows = [
         {
             "row": i,
@@ -63,7 +78,7 @@ def forest(effects: Sequence[Effect], *, width: int = 460, narrow: bool = False)
         }
         for i, e in enumerate(effects)
     ]
-    names = "{" + ",".join(f"{i}:{_js(label)}" for i, label in enumerate(labels)) + "}[datum.value]"
+    names = "{" + ",".join(f"{i}:{label}" for i, label in enumerate(labels)) + "}[datum.value]"
     y = alt.Y(
         "row:O",
         title=None,
@@ -96,50 +111,65 @@ def forest(effects: Sequence[Effect], *, width: int = 460, narrow: bool = False)
         .mark_tick(thickness=2, size=20, color=INK, orient="vertical")
         .encode(x=alt.X("reference:Q", scale=scale), y=y)
     )
-    return _dressed(alt.layer(zero, required, bars, dots), width, max(60, 30 * len(effects)))
+    return _dressed(alt.layer(zero, required, bars, dots), width, max(60, (36 if narrow else 30) * len(effects)))
 
 
 def curve(
-    series: Sequence[Series],
-    *,
-    title: str,
-    width: int = 520,
-    height: int = 190,
-    logarithmic: bool = False,
+    series: Sequence[Series], *, title: str, width: int = 520, height: int = 190, last_update: int | None = None
 ) -> Specification:
-    """One quantity over the updates, a colour a run; a gap is drawn where a value was not finite."""
+    """One quantity over the updates, a line a run; a gap is drawn where a value was not finite.
+
+    Where the values span more than two powers of ten the scale is logarithmic, and its title says so. There is no
+    legend: several pictures share one, which the page writes.
+    """
+    logarithmic = spans_widely(series)
     rows = [
         {"run": one.name, "update": update, "value": None if logarithmic and (value or 0) <= 0 else value}
         for one in series
         for update, value in zip(one.updates, one.values, strict=True)
     ]
     names = [one.name for one in series]
-    colours = [SERIES[i % len(SERIES)] for i in range(len(names))]
-    columns = 2 if width < _NARROW else 4
-    legend = alt.Legend(
-        title=None, orient="top", direction="horizontal", columns=columns, labelLimit=width // columns - 30
-    )
+    end = max([last_update or 1, *(update for one in series for update in one.updates)])
     x_axis = alt.Axis(grid=False, tickMinStep=1, tickCount=5 if width < _NARROW else 8)
-    y_axis = alt.Axis(tickCount=5, format="~g" if logarithmic else "~r")
+    y_axis = alt.Axis(tickCount=4 if logarithmic else 5, format=_format(series))
     base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("update:Q", title="update", scale=alt.Scale(nice=False, zero=False), axis=x_axis),
+        x=alt.X("update:Q", title="update", scale=alt.Scale(domain=[0, end], nice=False), axis=x_axis),
         y=alt.Y(
             "value:Q",
-            title=title,
+            title=f"{title}, log scale" if logarithmic else title,
             scale=alt.Scale(type="log") if logarithmic else alt.Scale(zero=False, nice=True),
             axis=y_axis,
         ),
         color=alt.Color(
+            "run:N", sort=names, scale=alt.Scale(domain=names, range=[one.colour for one in series]), legend=None
+        ),
+        strokeDash=alt.StrokeDash(
             "run:N",
             sort=names,
-            scale=alt.Scale(domain=names, range=colours),
-            legend=legend if len(series) > 1 else None,
+            scale=alt.Scale(domain=names, range=[one.dash or [1, 0] for one in series]),
+            legend=None,
         ),
     )
     layers: list[alt.Chart] = [base.mark_line(strokeWidth=1.6, invalid="break-paths-show-path-domains")]
     if any(one.marks or len(one.updates) == 1 for one in series):
         layers.append(base.mark_point(filled=True, size=34, opacity=1))
     return _dressed(alt.layer(*layers), width, height)
+
+
+def spans_widely(series: Sequence[Series]) -> bool:
+    """Whether the values reach over more than two powers of ten, so that a plain scale would hide most of them."""
+    values = [value for one in series for value in one.values if value is not None and value > 0]
+    return (
+        bool(values)
+        and max(values) > _WIDE * min(values)
+        and max(values) > _WIDE / 2 * sorted(values)[len(values) // 2]
+    )
+
+
+def _format(series: Sequence[Series]) -> str:
+    """Number format of the axis: powers of ten where values are very small."""
+    values = [abs(value) for one in series for value in one.values if value]
+    return "~e" if (values and max(values) < 0.001) or (spans_widely(series) and min(values) < 0.001) else "~g"
 
 
 def _dressed(chart: alt.LayerChart | alt.FacetChart, width: int, height: int) -> Specification:
@@ -157,7 +187,6 @@ def _dressed(chart: alt.LayerChart | alt.FacetChart, width: int, height: int) ->
         "titleFontWeight": "normal",
         "titlePadding": 10,
     }
-    legend = {"labelColor": INK, "labelFont": _FONT, "labelFontSize": 12, "symbolType": "stroke", "offset": 6}
     specification: dict[str, Any] = chart.to_dict()
     specification |= {
         "width": width,
@@ -168,15 +197,17 @@ def _dressed(chart: alt.LayerChart | alt.FacetChart, width: int, height: int) ->
             "padding": 4,
             "view": {"stroke": None},
             "axis": axis,
-            "legend": {**legend, "symbolStrokeWidth": 2.5},
         },
     }
     return specification
 
 
-def _wrapped(label: str, narrow: bool) -> str:
-    limit = 16 if narrow else 34
-    return label if len(label) <= limit else f"{label[: limit - 1]}…"
+def _lines(label: str, narrow: bool) -> str:
+    """A label as an expression: one line, or on a narrow picture two, split where it has a colon or a comma."""
+    limit = 17 if narrow else 34
+    parts = re.split(r"(?<=:) |(?<=,) ", label, maxsplit=1) if narrow else [label]
+    cut = [_js(part if len(part) <= limit else f"{part[: limit - 1]}…") for part in parts]
+    return f"[{','.join(cut)}]"
 
 
 def _js(text: str) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from testigo.dossier import conclusion, pictures, units
-from testigo.dossier.drawing import svg
+from testigo.dossier.drawing import svg, variable_of
 from testigo.dossier.language import _, translations
 from testigo.dossier.marking import marked
 from testigo.dossier.record import Record, Run
-from testigo.dossier.words import explained, in_words
+from testigo.dossier.words import breakable, explained
 
 _TABLE_ROWS = 24
 _FILTERS = {
@@ -30,6 +30,7 @@ _FILTERS = {
     "probability": units.probability,
     "date": units.date,
     "short": units.short,
+    "breakable": breakable,
 }
 
 
@@ -59,9 +60,7 @@ def environment() -> Environment:
     )
     made.install_gettext_translations(translations(), newstyle=True)  # type: ignore[attr-defined]
     made.filters.update(_FILTERS)
-    made.globals.update(
-        interval=units.interval, money=units.money, marked=marked, explained=explained, in_words=in_words
-    )
+    made.globals.update(interval=units.interval, money=units.money, marked=marked, explained=explained)
     return made
 
 
@@ -84,6 +83,7 @@ def html(record: Record) -> str:
         false_alarm=conclusion.false_alarm(record),
         forest=forest_picture(record),
         curves=curve_pictures(record.runs),
+        legend=legend(record.runs),
         total_seconds=_total(run.seconds for run in record.runs),
         total_cost=_total(run.cost for run in record.runs),
     )
@@ -112,7 +112,7 @@ def forest_picture(record: Record) -> Picture | None:
             "was required: the improvement's dot must reach it, a guard's whole bar must lie to its right. "
             "A guard's ends are one-sided bounds."
         ),
-        wide=svg(pictures.forest(effects, width=470), alternative=alternative, css_class="wide"),
+        wide=svg(pictures.forest(effects, width=560), alternative=alternative, css_class="wide"),
         narrow=svg(pictures.forest(effects, width=205, narrow=True), alternative=alternative, css_class="narrow"),
         head=(_("What"), _("Rows"), _("Difference"), _("Interval"), _("Required")),
         rows=rows,
@@ -161,52 +161,63 @@ def _effect(
 
 def curve_pictures(runs: Sequence[Run]) -> tuple[Picture, ...]:
     """Training loss, validation loss, learning rate and gradient norm over the updates, all runs together."""
-    drawn = [run for run in runs if run.curve is not None]
-    if not drawn:
-        return ()
-    named = {run.id: f"{run.variant} s{run.seed}" for run in drawn}
-    if len(set(named.values())) < len(drawn):
-        named = {run.id: run.id for run in drawn}
     training, validation, rates, norms = [], [], [], []
-    for run in drawn:
-        curve, name = run.curve, named[run.id]
+    for run, drawn in _drawn(runs):
+        curve = run.curve
         assert curve is not None
-        training.append(pictures.Series(name, curve.updates, curve.losses))
-        points = curve.validation
+        training.append(drawn(curve.updates, curve.losses))
         validation.append(
-            pictures.Series(name, [p.update for p in points], [p.loss_nats_per_token for p in points], marks=True)
+            drawn([p.update for p in curve.validation], [p.loss_nats_per_token for p in curve.validation], marks=True)
         )
-        rates.append(pictures.Series(name, curve.updates, curve.learning_rates))
-        norms.append(pictures.Series(name, curve.updates, curve.gradient_norms))
+        rates.append(drawn(curve.updates, curve.learning_rates))
+        norms.append(drawn(curve.updates, curve.gradient_norms))
     kinds = [
-        (_("Training loss"), _("nats per token"), training, False),
-        (_("Validation loss"), _("nats per token"), validation, False),
-        (_("Learning rate"), _("learning rate"), rates, False),
-        (_("Gradient norm"), _("norm before clipping"), norms, False),
+        (_("Training loss"), _("nats per token"), training),
+        (_("Validation loss"), _("nats per token"), validation),
+        (_("Learning rate"), _("learning rate"), rates),
+        (_("Gradient norm"), _("norm before clipping"), norms),
     ]
+    last = max((update for one in training for update in one.updates), default=1)
     return tuple(
-        _curve_picture(title, quantity, series, logarithmic)
-        for title, quantity, series, logarithmic in kinds
+        _curve_picture(title, quantity, series, last)
+        for title, quantity, series in kinds
         if any(value is not None for one in series for value in one.values)
     )
 
 
-def _curve_picture(title: str, quantity: str, series: Sequence[pictures.Series], logarithmic: bool) -> Picture:
+def legend(runs: Sequence[Run]) -> list[tuple[str, str, list[int]]]:
+    """Name, colour and dashes of each run's line."""
+    lines = [drawn((), ()) for _run, drawn in _drawn(runs)]
+    return [(line.name, variable_of(line.colour), line.dash) for line in lines]
+
+
+def _drawn(runs: Sequence[Run]) -> Iterable[tuple[Run, Callable[..., pictures.Series]]]:
+    """Each run that left steps, with its name, colour and dashes: a colour a variant, other dashes a seed."""
+    with_curve = [run for run in runs if run.curve is not None]
+    variants = list(dict.fromkeys(run.variant for run in with_curve))
+    names = [_("{variant}, seed {seed}", variant=run.variant, seed=run.seed) for run in with_curve]
+    seen: dict[str, int] = {}
+    for run, name in zip(with_curve, names, strict=True):
+        twin = seen[run.variant] = seen.get(run.variant, -1) + 1
+        unique = name if names.count(name) == 1 else run.id
+        yield run, partial(pictures.Series, unique, kind=variants.index(run.variant), twin=twin)
+
+
+def _curve_picture(title: str, quantity: str, series: Sequence[pictures.Series], last: int) -> Picture:
     alternative = f"{title}: " + "; ".join(_ends(one) for one in series if one.updates)
-    wide = pictures.curve(series, title=quantity, width=340, height=180, logarithmic=logarithmic)
-    narrow = pictures.curve(series, title=quantity, width=250, height=170, logarithmic=logarithmic)
     updates = sorted({update for one in series for update in one.updates})
     step = max(1, -(-len(updates) // _TABLE_ROWS))
     shown = sorted({*updates[::step], updates[-1]})
     columns = [dict(zip(one.updates, one.values, strict=True)) for one in series]
-    rows = tuple((str(update), *(_cell(column, update) for column in columns)) for update in shown)
+    wide = pictures.curve(series, title=quantity, width=310, height=170, last_update=last)
+    narrow = pictures.curve(series, title=quantity, width=270, height=170, last_update=last)
     return Picture(
         title=title,
         caption=quantity,
         wide=svg(wide, alternative=alternative, css_class="wide"),
         narrow=svg(narrow, alternative=alternative, css_class="narrow"),
         head=(_("Update"), *(one.name for one in series)),
-        rows=rows,
+        rows=tuple((str(update), *(_cell(column, update) for column in columns)) for update in shown),
         note="" if step == 1 else _("Every {n}th update; dossier.json has more.", n=step),
     )
 

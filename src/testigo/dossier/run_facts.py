@@ -21,16 +21,15 @@ def run_from(run: records.Run, folder: Path, *, events: Sequence[Event], price_p
     result = read_json(folder / "result.json") or {}
     trained = result.get("trained")
     trained = trained if isinstance(trained, Mapping) else {}
-    seconds = real(run.seconds) if run.seconds is not None else real(result.get("seconds"))
+    seconds = real(run.seconds) or real(result.get("seconds"))
     predictions = read_lines(folder / "predictions" / "validation.jsonl")
-    state, invalid = _invalid(run, events)
     return Run(
         id=run.id,
         variant=run.variant,
         seed=run.seed,
-        state=state,
+        state=run.state,
         cause=str(run.cause or result.get("cause") or ""),
-        updates=whole(run.updates) if run.updates is not None else whole(result.get("updates")),
+        updates=run.updates or whole(result.get("updates")) or (0 if run.attempts else None),
         attempts=run.attempts,
         seconds=seconds,
         cost=None if price_per_hour is None or seconds is None else price_per_hour * seconds / 3600,
@@ -42,7 +41,7 @@ def run_from(run: records.Run, folder: Path, *, events: Sequence[Event], price_p
         trained_parameters=whole(trained.get("parameters")),
         trained_share=real(trained.get("share")),
         weights_sha256=str(result.get("final_weights_sha256") or ""),
-        invalid_because=invalid,
+        invalid_because=_why_invalid(run, events),
         scores=mean_scores(predictions),
         n_scored=len(predictions),
         findings=tuple(
@@ -106,8 +105,7 @@ def _thinned(curve: Curve) -> Curve:
     )
 
 
-def _invalid(run: records.Run, events: Sequence[Event]) -> tuple[str, str]:
-    for event in events:
-        if event.kind == "run-invalidated" and event.run == run.id:
-            return "invalid", str(event.body.get("reason", "no reason recorded"))
-    return run.state, ""
+def _why_invalid(run: records.Run, events: Sequence[Event]) -> str:
+    reasons = [str(event.body.get("reason", "")) for event in events if event.run == run.id]
+    was = f" (it was {run.previous_state})" if run.previous_state else ""
+    return f"{reasons[-1]}{was}" if reasons else ""

@@ -70,10 +70,10 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def probability(value: float | None) -> str:
-    """A p-value, never rounded down to zero."""
+    """A p-value with its sign of relation, never rounded down to zero."""
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}" if value < 0.01 else f"{value:.3f}"
+    return "< 0.0001" if value < 0.0001 else f"= {value:.4f}" if value < 0.01 else f"= {value:.3f}"
 
 
 def size(n_bytes: float | None) -> str:

@@ -1,10 +1,15 @@
-"""Short words for the names that rules, tests and intervals carry in the data."""
+"""Words and line breaks for what the data carries."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
+from markupsafe import Markup, escape
+
 from testigo.rules import Rule, collect
+
+_BREAK = re.compile(r"(?<=[,:;{}\[\]/])")
 
 
 @cache
@@ -18,6 +23,6 @@ def explained(code: str) -> str:
     return rule.summary if rule else ""
 
 
-def in_words(name: str | None) -> str:
-    """A test's or interval's name as prose."""
-    return (name or "").replace("_", " ").replace("-", " ")
+def breakable(text: str) -> Markup:
+    """The text, escaped, with places where a long run of signs may break: JSON without spaces has none of its own."""
+    return Markup("<wbr>").join(escape(piece) for piece in _BREAK.split(text))
