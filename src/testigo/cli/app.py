@@ -1,0 +1,131 @@
+"""The commands in the order of a campaign, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from testigo import __version__
+from testigo.cli import ledger
+from testigo.cli.doctor import doctor
+from testigo.cli.explain import explain
+from testigo.cli.new import new
+from testigo.cli.output import print_problems, say
+from testigo.cli.status import status
+from testigo.errors import Problem, TestigoError
+
+COMMANDS: tuple[Callable[..., None], ...] = (
+    new,
+    status,
+    explain,
+    doctor,
+)
+"""One line a command, in the order in which a campaign needs them."""
+GROUPS: dict[str, typer.Typer] = {"ledger": ledger.app}
+"""Commands with commands inside."""
+
+INTERRUPTED = 3
+FAULT_OF_OURS = 70
+_TYPER_INTERRUPTED = 130
+_UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+app = typer.Typer(
+    name="testigo",
+    help="Fine-tuning campaigns that can be trusted.",
+    epilog="Exit codes: 0 done; 1 a gate or verification failed; 2 the input is wrong; 3 interrupted, run it again.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Fine-tuning campaigns that can be trusted."""
+
+
+for _command in COMMANDS:
+    app.command()(_command)
+for _name, _group in GROUPS.items():
+    app.add_typer(_group, name=_name)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code. A user's error is four parts on standard error, never a traceback.
+
+    With `--json` an error is one JSON document on standard output:
+    `{"ok": false, "problems": [{"expected", "found", "where", "action"}]}`.
+    """
+    as_json = "--json" in arguments
+    try:
+        code: Any = app(args=list(arguments), prog_name="testigo", standalone_mode=False)
+        sys.stdout.flush()
+    except TestigoError as error:
+        print_problems(error.problems, as_json=as_json)
+        return error.exit_code
+    except _UsageError as error:
+        print_problems([_usage_problem(error)], as_json=as_json)
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        return _interrupted(as_json)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        traceback.print_exc()
+        print_problems([_fault_of_ours(error)], as_json=as_json)
+        return FAULT_OF_OURS
+    if code == _TYPER_INTERRUPTED:
+        return _interrupted(as_json)
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    """The entry point of `testigo`."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def _interrupted(as_json: bool) -> int:
+    if as_json:
+        problem = Problem("time to end", "an interruption", "this command", "run the same command again to go on")
+        print_problems([problem], as_json=True)
+    else:
+        say("Interrupted. Run the same command again to go on.")
+    return INTERRUPTED
+
+
+def _usage_problem(error: Any) -> Problem:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "testigo"
+    return Problem(
+        expected=f"a use that `{command} --help` shows",
+        found=error.format_message().rstrip("."),
+        where=f"the command line of `{command}`",
+        action=f"{command} --help",
+    )
+
+
+def _fault_of_ours(error: Exception) -> Problem:
+    return Problem(
+        expected="no fault of Testigo's own",
+        found=f"{type(error).__name__}: {error}",
+        where="Testigo",
+        action="report it with the lines above; nothing that was recorded is lost",
+    )

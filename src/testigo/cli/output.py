@@ -1,0 +1,122 @@
+"""What commands print: results on standard output, prose and errors on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from testigo.errors import Problem
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH_OF_A_FILE = 200
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
+CampaignPath = Annotated[
+    Path, typer.Argument(metavar="CAMPAIGN", help="The campaign file, or the workspace folder that it made.")
+]
+WorkspaceFlag = Annotated[
+    Path | None, typer.Option("--workspace", metavar="DIR", help="The workspace, when it is not NAME.testigo here.")
+]
+
+
+def console(*, results: bool = False) -> Console:
+    """The terminal: standard error for prose, or standard output for results. Nothing in a text is taken as markup."""
+    from rich.console import Console  # slow to import, and not needed by --help
+
+    file = sys.stdout if results else sys.stderr
+    width = None if file.isatty() else _WIDTH_OF_A_FILE
+    return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def say(text: str, style: str | None = None) -> None:
+    """Prose and progress, on standard error."""
+    console().print(text, style=style)
+
+
+def show(text: str = "", style: str | None = None) -> None:
+    """A result for a reader, on standard output. Not with `--json`."""
+    console(results=True).print(text, style=style)
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A result for a reader, as lines and columns on standard output."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console(results=True).print(table, soft_wrap=False)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """The one JSON document of a command. Numbers that JSON does not know become null."""
+    print(json.dumps(_finite(document), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+def ending(*, next_command: str, checked: str = "", not_checked: str = "") -> None:
+    """How each command ends: what was and what was not checked, and the command that comes next."""
+    for label, text in (("checked", checked), ("not checked", not_checked), ("next", next_command)):
+        if text:
+            say(f"{label + ':':<13}{text}", style="dim" if label != "next" else None)
+
+
+def print_problems(problems: Sequence[Problem], *, as_json: bool) -> None:
+    """Errors: each in four parts on standard error, or all as one JSON document on standard output."""
+    if as_json:
+        parts = [
+            {
+                "expected": problem.expected,
+                "found": problem.found,
+                "where": problem.where.partition("\n")[0],
+                "action": problem.action,
+            }
+            for problem in problems
+        ]
+        print_json({"ok": False, "problems": parts})
+        return
+    for problem in problems:
+        _print_problem(problem)
+    if len(problems) > 1:
+        say(f"{len(problems)} problems.", style="bold red")
+
+
+def _print_problem(problem: Problem) -> None:
+    from rich.text import Text
+
+    place, _, picture = problem.where.partition("\n")
+    text = Text(place, style="bold red")
+    if picture:
+        text.append(f"\n{picture}", style="not bold default")
+    for label, words in (("expected", problem.expected), ("found", problem.found), ("do", problem.action)):
+        text.append(f"\n  {label + ':':<10}", style="not bold cyan")
+        text.append(words, style="not bold default")
+    console().print(text)
+
+
+def short(path: Path) -> str:
+    """A path as one would type it here."""
+    try:
+        near = path.resolve().relative_to(Path.cwd())
+    except (ValueError, OSError):
+        return str(path)
+    return str(near)

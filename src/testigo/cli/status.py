@@ -1,0 +1,138 @@
+"""`testigo status`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show, show_table
+
+if TYPE_CHECKING:
+    from testigo.campaign.workspace import Workspace
+    from testigo.ledger import Event, Run
+
+_TAIL_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class RunNow:
+    """One run as it stands: from the ledger, and while it runs from its steps."""
+
+    id: str
+    variant: str
+    seed: int
+    state: str
+    cause: str
+    updates: int
+    loss_nats_per_token: float | None
+
+
+def status(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
+    """Say where a campaign stands: each run with its state, its cause and its updates. Nothing is changed.
+
+    Example: testigo status campaign.yaml
+    """
+    from testigo.campaign.workspace import Workspace
+    from testigo.ledger import Ledger
+
+    found = Workspace.find(campaign, workspace)
+    with Ledger.open(found.ledger_path, create=False) as ledger:
+        events = ledger.events()
+        runs = [_now(found, run) for run in ledger.runs()]
+    state = campaign_state(runs, events)
+    if as_json:
+        print_json({"campaign": found.campaign_name, "state": state, "runs": [_document(run) for run in runs]})
+    else:
+        show(f"{found.campaign_name}: {state}")
+        if runs:
+            show_table(("run", "variant", "seed", "state", "updates", "loss", "cause"), [_row(run) for run in runs])
+    ending(
+        checked="the ledger's events and the runs' steps",
+        not_checked="whether the record is whole; `testigo ledger verify` does",
+        next_command=_next(state, events, campaign if campaign.is_file() else found.campaign_path or campaign),
+    )
+
+
+def campaign_state(runs: Sequence[RunNow], events: Sequence[Event]) -> str:
+    """One word for the whole campaign: the liveliest of its runs' states, or how far it came before the first."""
+    from testigo.ledger import kinds
+
+    states = {run.state for run in runs}
+    for state in ("running", "interrupted", "planned"):
+        if state in states:
+            return state
+    if runs:
+        return "completed"
+    pilots = [event for event in events if event.kind == kinds.PILOT_FINISHED]
+    if pilots:
+        return "planned" if pilots[-1].body.get("ok", True) else "gate-failed"
+    return "planned" if any(event.kind == kinds.CAMPAIGN_REGISTERED for event in events) else "new"
+
+
+def _now(workspace: Workspace, run: Run) -> RunNow:
+    from testigo.ledger import process_is_alive
+
+    step = _last_step(workspace.run(run.id) / "steps.jsonl")
+    state, cause, updates = run.state, run.cause, run.updates
+    if state == "running":
+        updates = max(updates, int(step.get("update", 0)))
+        if run.process is not None and process_is_alive(run.process) is False:
+            state, cause = "interrupted", "its process is gone"
+    return RunNow(run.id, run.variant, run.seed, state, cause, updates, step.get("loss"))
+
+
+def _last_step(path: Path) -> dict[str, Any]:
+    """The last whole line about an update; a line that is still being written is passed over."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return {}
+    for line in reversed(lines):
+        try:
+            step = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(step, dict) and isinstance(step.get("update"), int) and "validation_loss" not in step:
+            return step
+    return {}
+
+
+def _document(run: RunNow) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "variant": run.variant,
+        "seed": run.seed,
+        "state": run.state,
+        "cause": run.cause,
+        "updates": run.updates,
+    }
+
+
+def _row(run: RunNow) -> tuple[str, ...]:
+    loss = "" if run.loss_nats_per_token is None else f"{run.loss_nats_per_token:.4f}"
+    return run.id, run.variant, str(run.seed), run.state, str(run.updates), loss, run.cause
+
+
+def _next(state: str, events: Sequence[Event], campaign: Path) -> str:
+    from testigo.ledger import kinds
+
+    name = short(campaign)
+    if state == "running":
+        return f"testigo status {name}"
+    if state == "gate-failed":
+        return f"testigo pilot {name}"
+    if state != "completed":
+        return f"testigo run {name}"
+    done = {event.kind for event in events}
+    steps = (
+        (kinds.COMPARED, "compare"),
+        (kinds.TEST_OPENED, "open-test"),
+        (kinds.EXPORTED, "export"),
+        (kinds.DOSSIER_WRITTEN, "dossier"),
+    )
+    return f"testigo {next((command for kind, command in steps if kind not in done), 'verify')} {name}"
