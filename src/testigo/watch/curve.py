@@ -22,6 +22,7 @@ COLUMNS = (
     "gradient_norm",
     "skipped",
     "tokens",
+    "supervised_tokens",
     "seconds",
     "resident_bytes",
     "allocated_bytes",
@@ -48,6 +49,8 @@ class Curve:
     """Whether the fp16 scaler skipped the update after an overflow."""
     tokens: Numbers
     """Tokens that the update read."""
+    supervised_tokens: Numbers
+    """Tokens in the loss of the update."""
     seconds: Numbers
     """Seconds that the update took."""
     resident_bytes: Numbers
@@ -62,7 +65,7 @@ class Curve:
     """Loss of each row of an update, nats per supervised token, by its number."""
     validation: tuple[tuple[int, float, int], ...] = ()
     """Each validation: update, loss in nats per supervised token, supervised tokens."""
-    planned_learning_rates: Sequence[float] | None = None
+    planned_learning_rates: Sequence[float] | Numbers | None = None
     """Learning rate of each update by the schedule; as long as the run is planned."""
     vocabulary_size: int | None = None
     """Number of classes that the logits choose from."""
@@ -110,6 +113,7 @@ class Curve:
             gradient_norms=columns["gradient_norm"],
             skipped=columns["skipped"] > 0,
             tokens=columns["tokens"],
+            supervised_tokens=columns["supervised_tokens"],
             seconds=columns["seconds"],
             resident_bytes=columns["resident_bytes"],
             allocated_bytes=columns["allocated_bytes"],
@@ -137,6 +141,7 @@ def row_of(step: Mapping[str, Any]) -> tuple[float, ...]:
         UNMEASURED if norm is None else float(norm),
         1.0 if get("skipped") else 0.0,
         _number(get("tokens")),
+        _number(get("supervised_tokens")),
         _number(get("seconds")),
         _number(get("resident_bytes")),
         _number(get("allocated_bytes")),

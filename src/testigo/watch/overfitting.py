@@ -6,7 +6,7 @@ import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
 from testigo.watch.curve import Curve
-from testigo.watch.robust import bend_noise, level
+from testigo.watch.robust import bend_noise, bend_rms, level
 
 
 @rule("T112", "overfitting", "warn", phase="training")
@@ -19,18 +19,18 @@ def validation_does_not_rise(curve: Curve, spreads: float = 4.0, share: float = 
     `training.epochs` or `training.updates`; more rows; a higher `model.adapter.dropout`; a lower `model.adapter.rank`.
 
     Source: Prechelt 1998, "Early stopping - but when?". The mean of the last three validations must lie above the best
-    mean of three by 2 % and by four standard deviations of single validations, measured on second differences; one or
-    two bad validations say nothing.
+    mean of three by 2 % and by four standard deviations of single validations, measured on third differences and
+    widened while there are few; one or two bad validations say nothing.
     """
     points = [(update, loss) for update, loss, _ in curve.validation if np.isfinite(loss)]
-    if len(points) < 5:
-        raise CannotCheck("fewer than five validations")
+    if len(points) < 6:
+        raise CannotCheck("fewer than six validations")
     updates, losses = np.array(points, dtype=np.float64).T
     means = np.convolve(losses, np.ones(3) / 3, mode="valid")
-    best = int(np.argmin(means[:-1])) if len(means) > 1 else 0
+    best = int(np.argmin(means[:-1]))
     lowest = int(np.argmin(losses))
     rise = float(means[-1] - means[best])
-    noise = bend_noise(losses)
+    noise = max(bend_noise(losses), bend_rms(losses[max(0, lowest - 2) :])) * (1 + 8 / (len(losses) - 3))
     band = max(share * abs(float(means[best])), spreads * noise)
     before, now = _training_near(curve, updates[lowest]), _training_near(curve, updates[-1])
     seen = f"validation {losses[lowest]:.3f} at update {int(updates[lowest])}, {losses[-1]:.3f} at {int(updates[-1])}"

@@ -68,15 +68,18 @@ def loss_moves(curve: Curve, share: float = 0.02, at_least: int = 60, learned: f
     """
     taken = curve.taken
     losses, rates = curve.losses[taken], curve.learning_rates[taken]
-    planned = len(curve.planned_learning_rates or ())
+    planned = 0 if curve.planned_learning_rates is None else len(curve.planned_learning_rates)
     after = losses[_warm_up_end(curve, rates) :]
     if len(after) < at_least or (planned and curve.updates[-1] < planned / 3):
         raise CannotCheck(f"{len(after)} updates since warm-up are too few to say")
     sigma = noise(losses)
     start, now = level(losses[:5]), level(losses[-max(20, len(losses) // 3) :])
-    place = np.linspace(-0.5, 0.5, len(losses))
-    fall = -12 * float(np.mean(place * (losses - losses.mean())))
-    bound = fall + 3 * sigma * float(np.sqrt(12 / len(losses)))
+    error = sigma * float(np.sqrt(12 / len(losses)))
+    if 3 * error > share * abs(start):
+        raise CannotCheck(f"{len(losses)} losses are too noisy to see a fall of {share:.0%}")
+    calm = np.clip(losses, level(losses) - 3 * sigma, level(losses) + 3 * sigma)
+    fall = -12 * float(np.mean(np.linspace(-0.5, 0.5, len(losses)) * (calm - calm.mean())))
+    bound = fall + 3 * error
     fell = start - now > max(share * abs(start), 3 * 1.25 * sigma / np.sqrt(5))
     seen = f"loss {start:.3f} at first, {now:.3f} lately; fall at most {bound:.3f} over {len(losses)} updates"
     stuck = bound < share * abs(start) and not fell and now > learned
@@ -103,7 +106,7 @@ def loss_does_not_oscillate(curve: Curve, updates: int = 40, share: float = 0.05
         raise CannotCheck("the last updates are not in a row")
     steps = np.diff(losses)
     turns = int(np.count_nonzero(steps[1:] * steps[:-1] < 0))
-    likeness = float(np.corrcoef(steps[1:], steps[:-1])[0, 1]) if steps.std() > 0 else 0.0
+    likeness = float(steps[1:] @ steps[:-1]) / max(float(steps @ steps), 1e-300)
     size = level(np.abs(steps))
     seen = f"{turns} turns in {len(losses)} updates, step {size:.3f} at loss {level(losses):.3f}"
     swings = turns >= len(steps) - 2 and likeness < -0.85 and size > share * abs(level(losses))
@@ -115,7 +118,8 @@ def _warm_up_end(curve: Curve, rates: np.ndarray[tuple[int], np.dtype[np.float64
     known = rates[np.isfinite(rates)]
     if len(known) == 0:
         return 0
-    highest = max(curve.planned_learning_rates or known)
+    planned = curve.planned_learning_rates
+    highest = float(np.max(known if planned is None or len(planned) == 0 else planned))
     reached = np.flatnonzero(rates >= 0.99 * highest)
     return int(reached[0]) if len(reached) else len(rates)
 

@@ -29,7 +29,7 @@ def learning_rate_follows(curve: Curve, relative: float = 1e-6) -> Finding | Pas
         raise CannotCheck("no learning rate was measured")
     place = curve.updates[known].astype(np.int64) - 1
     have, held_back = curve.learning_rates[known], np.cumsum(curve.skipped)[known]
-    close = np.isclose(have, planned[place], rtol=relative, atol=0.0)
+    close = np.abs(have - planned[place]) <= relative * np.abs(planned[place])
     if held_back[-1]:
         lowest = np.maximum(place - held_back, 0)
         close |= (have >= np.minimum(planned[place], planned[lowest]) * (1 - relative)) & (

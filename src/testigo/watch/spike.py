@@ -6,7 +6,7 @@ import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
 from testigo.watch.curve import Curve, Numbers
-from testigo.watch.robust import MAD_TO_SIGMA
+from testigo.watch.robust import level, spread
 
 
 @rule("T104", "spike", "warn", phase="training")
@@ -20,19 +20,21 @@ def losses_do_not_spike(curve: Curve, spreads: float = 6.0, window: int = 64, at
     or lower `training.learning_rate`.
 
     Source: Hampel's identifier (median and median absolute deviation; Davies and Gather 1993), in the loss and in its
-    logarithm, since losses of small batches are skewed; more is asked for while the window is short. The loss must also
-    lie twice as far above the median as any loss before it.
+    logarithm, since losses of small batches are skewed; more is asked for while the window is short and where the
+    batch has few supervised tokens. The loss must also lie twice as far above the median as any loss before it.
     """
     taken = curve.taken
-    losses, updates = curve.losses[taken], curve.updates[taken]
+    losses, updates, sizes = curve.losses[taken], curve.updates[taken], curve.supervised_tokens[taken]
     if len(losses) <= at_least:
         raise CannotCheck(f"fewer than {at_least + 1} updates were taken")
     at = [i for i in _candidates(losses, at_least) if updates[i] > curve.since]
-    spikes = [i for i in at if _is_spike(losses, i, spreads, window)]
+    spikes = [
+        i for i in at if _is_spike(losses[max(0, i - window) : i + 1], sizes[max(0, i - window) : i + 1], spreads)
+    ]
     if not spikes:
         return passed(f"no spike in {len(losses)} updates")
     worst = max(spikes, key=lambda i: float(losses[i]))
-    usual = float(np.median(losses[max(0, worst - window) : worst]))
+    usual = level(losses[max(0, worst - window) : worst])
     update = int(updates[worst])
     seen = f"update {update}: loss {losses[worst]:.3f} where {usual:.3f} is usual ({len(spikes)} spikes)"
     return found(seen, rows=_worst_rows(curve, update))
@@ -47,13 +49,17 @@ def _candidates(losses: Numbers, at_least: int) -> list[int]:
     return [int(i) for i in np.flatnonzero(above)]
 
 
-def _is_spike(losses: Numbers, i: int, spreads: float, window: int) -> bool:
-    before, value = losses[max(0, i - window) : i], float(losses[i])
-    middle = float(np.median(before))
+def _is_spike(losses: Numbers, sizes: Numbers, spreads: float) -> bool:
+    """Whether the last of these losses is a spike among those before it."""
+    before, value = losses[:-1], float(losses[-1])
+    middle = level(before)
     if value - middle <= 2 * (float(before.max()) - middle):
         return False
-    # A median absolute deviation of few values may be far too small; 1 + 10/n is about the ratio of the quantiles.
-    needed = spreads * (1 + 10 / len(before))
+    # A median absolute deviation of few values may be far too small.
+    needed = spreads * (1 + 20 / len(before))
+    # The mean of few tokens scatters more, as one over the square root of their number.
+    if np.isfinite(sizes).all() and sizes[-1] > 0:
+        needed *= max(1.0, float(np.sqrt(level(sizes[:-1]) / sizes[-1])))
     if not _far(before, value, needed):
         return False
     positive = before.min() > 0 and value > 0
@@ -61,9 +67,8 @@ def _is_spike(losses: Numbers, i: int, spreads: float, window: int) -> bool:
 
 
 def _far(before: Numbers, value: float, needed: float) -> bool:
-    middle = float(np.median(before))
-    sigma = MAD_TO_SIGMA * float(np.median(np.abs(before - middle)))
-    return value - middle > needed * max(sigma, 1e-3 * abs(middle), 1e-12)
+    middle = level(before)
+    return value - middle > needed * max(spread(before), 1e-3 * abs(middle), 1e-12)
 
 
 def _worst_rows(curve: Curve, update: int, most: int = 3) -> tuple[str, ...]:

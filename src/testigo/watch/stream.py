@@ -10,7 +10,7 @@ import numpy as np
 
 from testigo.rules import Finding, Rule, collect, judge
 from testigo.watch.curve import COLUMNS, Curve, Numbers, row_of, validation_of
-from testigo.watch.robust import MAD_TO_SIGMA
+from testigo.watch.robust import level, spread
 
 _HEAD, _FULL, _ROOM = 32, 256, 768
 
@@ -33,8 +33,9 @@ class Watcher:
 
     #: A code is reported again only after so many updates.
     QUIET_UPDATES = 50
-    #: Every so many updates all rules are judged; events (NaN, spike, skipped update) are judged at once.
-    EVERY_UPDATES = 10
+    #: Every so many updates, in the first hundred and later, all rules are judged; events (NaN, spike, skipped update)
+    #: are judged at once.
+    EVERY_UPDATES = (10, 20)
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Watcher:
         every = collect("testigo.watch") if rules is None else tuple(rules)
         self._rules = tuple(rule for rule in every if rule.evidence is Curve)
         self._limits = dict(limits or {})
-        self._planned = planned_learning_rates
+        self._planned = None if planned_learning_rates is None else np.array(planned_learning_rates, dtype=np.float64)
         self._about = {"vocabulary_size": vocabulary_size, "base_loss": base_loss}
         self._table = np.empty((_ROOM, len(COLUMNS)))
         self._n = 0
@@ -73,7 +74,7 @@ class Watcher:
         row = row_of(step)
         self._add(row, step)
         update = int(row[0])
-        if update - self._judged >= self.EVERY_UPDATES or self._urgent(row):
+        if update - self._judged >= self.EVERY_UPDATES[update > 100] or self._urgent(row):
             return self._judge(update)
         return ()
 
@@ -130,7 +131,7 @@ class Watcher:
         if skipped or not math.isfinite(loss) or not math.isfinite(norm) or (loss == 0.0 and norm == 0.0):
             return True
         if self._planned is not None and update <= len(self._planned) and math.isfinite(rate):
-            planned = self._planned[int(update) - 1]
+            planned = float(self._planned[int(update) - 1])
             if abs(rate - planned) > 1e-6 * abs(planned):
                 return True
         return loss > self._alarm
@@ -154,5 +155,5 @@ def _alarm(losses: Numbers) -> float:
     recent = recent[np.isfinite(recent)]
     if len(recent) < 12:
         return math.inf
-    middle = float(np.median(recent))
-    return middle + 4 * max(MAD_TO_SIGMA * float(np.median(np.abs(recent - middle))), 1e-3 * abs(middle))
+    middle = level(recent)
+    return middle + 4 * max(spread(recent), 1e-3 * abs(middle))
