@@ -124,6 +124,7 @@ def test_the_rule_of_three_is_about_three_over_n_and_exactly_the_one_sided_end()
     assert rule_of_three(100) == pytest.approx(clopper_pearson(0, 100, 0.90)[1])
 
 
+@settings(max_examples=15)  # statsmodels collects garbage on each call
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_the_one_of_statsmodels(p_values: list[float]) -> None:
     expected = multipletests(p_values, method="holm")[1]

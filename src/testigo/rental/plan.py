@@ -1,0 +1,230 @@
+"""Seconds of each piece of a campaign, laid on packages of days."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+MARGIN: Final = 1.25
+"""All measured time is multiplied by it. The pilot runs for minutes; over days, rows are longer, a disk is slower, a
+machine is shared. A quarter more is a convention of this tool, not a measurement: raise it for a machine you do not
+know."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the pilot and the baseline measured on the machine that is to be rented [s]."""
+
+    seconds_per_update: float
+    seconds_per_validation: float
+    seconds_per_evaluated_row: float
+    load_seconds: float
+    export_seconds: float
+    pilot_seconds: float
+    seconds_per_checkpoint: float = 0.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{each.name} is {value}: a time in seconds is a number from 0")
+
+
+@dataclass(frozen=True)
+class RunWork:
+    """One planned run, in the order of the campaign: the control's seeds first, then each variant's."""
+
+    variant: str
+    seed: int
+    updates: int
+    validations: int = 0
+    checkpoints: int = 0
+
+    @property
+    def name(self) -> str:
+        """Variant and seed."""
+        return f"{self.variant}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the campaign with its time, margin included, and the arithmetic behind it.
+
+    `run` is empty for the parts that every plan needs.
+    """
+
+    name: str
+    seconds: float
+    arithmetic: str
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Package:
+    """What a number of days holds. `left_out` is in the order in which runs fall out; `fits` is about everything."""
+
+    days: float
+    seconds: float
+    used_seconds: float
+    fits: bool
+    fits_control: bool
+    kept: tuple[str, ...]
+    left_out: tuple[str, ...]
+    cost: float | None
+    cost_used: float | None
+
+
+@dataclass(frozen=True)
+class RentalPlan:
+    """The whole time, its pieces, and each package."""
+
+    margin: float
+    pieces: tuple[Piece, ...]
+    packages: tuple[Package, ...]
+    currency: str
+
+    @property
+    def seconds(self) -> float:
+        """The time of everything, margin included."""
+        return sum(piece.seconds for piece in self.pieces)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that `testigo plan --json` prints."""
+        return {
+            "margin": self.margin,
+            "seconds": self.seconds,
+            "currency": self.currency,
+            "pieces": [asdict(piece) for piece in self.pieces],
+            "packages": [asdict(package) for package in self.packages],
+        }
+
+    def piece_rows(self) -> list[tuple[str, str, str]]:
+        """Name, time and arithmetic of each piece, for a table; the last row is the sum."""
+        rows = [(piece.name, duration(piece.seconds), piece.arithmetic) for piece in self.pieces]
+        return [*rows, ("everything", duration(self.seconds), f"with a margin of × {self.margin:g}")]
+
+    def package_rows(self) -> list[tuple[str, str, str, str]]:
+        """Days, time used, cost and what falls out of each package, for a table."""
+        return [
+            (
+                f"{package.days:g} days",
+                f"{duration(package.used_seconds)} of {duration(package.seconds)}",
+                self._cost(package),
+                _what_fits(package),
+            )
+            for package in self.packages
+        ]
+
+    def _cost(self, package: Package) -> str:
+        if package.cost is None:
+            return "no price given"
+        return f"{package.cost:,.2f} {self.currency}".strip()
+
+
+def plan_rental(
+    measured: Measured,
+    runs: Sequence[RunWork],
+    *,
+    baseline_rows: int,
+    test_rows: int = 0,
+    checkpoint_every: int = 0,
+    interruptions: int = 1,
+    days: Sequence[float] = (3, 7, 30),
+    price_per_hour: float | None = None,
+    currency: str = "",
+    margin: float = MARGIN,
+) -> RentalPlan:
+    """Lay a campaign on packages of days.
+
+    Parameters
+    ----------
+    runs
+        In the campaign's order. Where time is short the last run falls out first: the last variant's last seed. The
+        control's first seed never does, for without it there is no campaign.
+    baseline_rows
+        Rows of the validation split, which the baseline and each run's result are evaluated on.
+    test_rows
+        Rows of the sealed test, evaluated once with the baseline and once with the result.
+    checkpoint_every
+        Updates between checkpoints: what an interruption can cost at most.
+    interruptions
+        How many are reckoned with.
+    price_per_hour
+        A package is paid whole, used or not; the cost of the used hours is given beside it.
+
+    Raises
+    ------
+    ValueError
+        When there is no run, or days, price or margin are not positive numbers.
+    """
+    if not runs:
+        raise ValueError("no run is planned")
+    if not all(math.isfinite(day) and day > 0 for day in days) or not (math.isfinite(margin) and margin >= 1):
+        raise ValueError(f"days {list(days)} have to be above 0, and the margin {margin} at least 1")
+    shared = _shared_pieces(measured, baseline_rows, test_rows, checkpoint_every, interruptions, margin)
+    own = [_run_piece(measured, run, baseline_rows, margin) for run in runs]
+    packages = tuple(_package(day, shared, own, price_per_hour) for day in days)
+    return RentalPlan(margin, (*shared[:2], *own, *shared[2:]), packages, currency)
+
+
+def _shared_pieces(
+    m: Measured, baseline_rows: int, test_rows: int, checkpoint_every: int, interruptions: int, margin: float
+) -> list[Piece]:
+    row, load = m.seconds_per_evaluated_row, m.load_seconds
+    lost = load + checkpoint_every * m.seconds_per_update
+    parts = [
+        ("pilot", m.pilot_seconds, "as measured"),
+        ("baseline", load + baseline_rows * row, f"load, {baseline_rows} rows × {row:.3g} s"),
+        ("resume reserve", interruptions * lost, f"{interruptions} × (load + {checkpoint_every} updates done again)"),
+        ("sealed test", 2 * (load + test_rows * row) if test_rows else 0.0, f"2 × {test_rows} rows × {row:.3g} s"),
+        ("export and fresh reading", m.export_seconds + load, "export, load in a fresh process"),
+    ]
+    return [Piece(name, margin * seconds, arithmetic) for name, seconds, arithmetic in parts]
+
+
+def _run_piece(m: Measured, run: RunWork, rows: int, margin: float) -> Piece:
+    training = run.updates * m.seconds_per_update + run.validations * m.seconds_per_validation
+    saving = run.checkpoints * m.seconds_per_checkpoint
+    seconds = 2 * m.load_seconds + training + saving + rows * m.seconds_per_evaluated_row
+    arithmetic = f"{run.updates} updates × {m.seconds_per_update:.3g} s, {run.validations} validations, {rows} rows"
+    return Piece(run.name, margin * seconds, arithmetic, run=run.name)
+
+
+def _package(days: float, shared: Sequence[Piece], own: Sequence[Piece], price: float | None) -> Package:
+    available = days * 86_400
+    kept = list(own)
+    always = sum(piece.seconds for piece in shared)
+    left_out: list[str] = []
+    while len(kept) > 1 and always + sum(piece.seconds for piece in kept) > available:
+        left_out.append(kept.pop().name)
+    used = always + sum(piece.seconds for piece in kept)
+    return Package(
+        days=days,
+        seconds=available,
+        used_seconds=used,
+        fits=not left_out and used <= available,
+        fits_control=used <= available,
+        kept=tuple(piece.name for piece in kept),
+        left_out=tuple(left_out),
+        cost=None if price is None else days * 24 * price,
+        cost_used=None if price is None else used / 3600 * price,
+    )
+
+
+def _what_fits(package: Package) -> str:
+    if not package.fits_control:
+        return "not even the control with one seed fits"
+    if package.fits:
+        return "everything fits"
+    return f"falls out: {'; '.join(package.left_out)}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them: 45 s, 12 min, 3.5 h, 2.1 days."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 5_400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
