@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testigo.campaign.reference import campaign_reference, json_schema_text
+from testigo.cli.reference import commands_reference
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES: list[tuple[str, Callable[[], str]]] = [
     ("docs/campaign-file.md", campaign_reference),
+    ("docs/commands.md", commands_reference),
     ("src/testigo/campaign/campaign.schema.json", json_schema_text),
 ]
 

@@ -19,6 +19,7 @@ from testigo.errors import CampaignError
         ("# only a comment\n", 1, "an empty file"),
         ("campaign: a\n\tquestion: b\n", 2, "a tab"),
         ("campaign: a\nquestion: 'never closed\ntask: 1\n", 2, "never closed"),
+        ("campaign: a\nquestion: 'open\ntask: it's here\n", 2, "closes only in line 3"),
         ("campaign: a\nseeds: [1, 2\ntask: 3\n", 3, "expected"),
         ("- campaign\n- list\n", 1, "a list"),
         ("just words\n", 1, "a single value"),
@@ -35,7 +36,7 @@ from testigo.errors import CampaignError
         ("campaign: {{ name }}\n", 1, "a word as key"),
         ("campaign: a\n\x00\n", 2, "a sign that YAML does not allow"),
         ("%YAML 1.1\n---\ncampaign: a\n", 1, "`%YAML 1.1`"),
-        ("campaign: " + "[" * 3000 + "\n", 1, "nested without end"),
+        ("campaign: " + "[" * 600 + "\n", 1, "nested without end"),
         ("campaign: 1" + "0" * 5000 + "\n", 1, "a number"),
     ],
 )

@@ -169,6 +169,9 @@ def _yaml_fault(error: Exception, text: str) -> tuple[Mark, str, str]:
         before = text[:position]
         line, column = before.count("\n"), position - (before.rfind("\n") + 1)
         words = f"a sign that YAML does not allow ({text[position : position + 1]!r})"
+    quote = _long_quote(text, line)
+    if quote is not None:
+        return quote[0], f"a quote that opens here and closes only in line {quote[1] + 1}", "close the quote"
     if "'\\t'" in words:
         return Mark(line, column), "a tab", "indent with spaces"
     if "another document" in words:
@@ -180,6 +183,19 @@ def _yaml_fault(error: Exception, text: str) -> tuple[Mark, str, str]:
     else:
         action = "mend the text near this place"
     return Mark(line, column), words, action
+
+
+def _long_quote(text: str, line: int) -> tuple[Mark, int] | None:
+    """A quote over several lines that ends where the fault is seen: most likely it was meant to end in its first."""
+    try:
+        for token in YAML(typ="safe", pure=True).scan(text):
+            start, end = token.start_mark, token.end_mark
+            quoted = getattr(token, "style", None) in ("'", '"')
+            if quoted and start.line < end.line and end.line == line:
+                return Mark(start.line, start.column), end.line
+    except Exception:  # the fault itself, met again
+        return None
+    return None
 
 
 class _Reader:
