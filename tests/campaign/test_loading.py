@@ -162,6 +162,7 @@ def test_a_caret_stays_under_its_place_in_a_long_line(starter: Path) -> None:
         ("seeds: [0]", "seeds: 0", "a list with at least one item"),
         ("seeds: [0]", "seeds: []", "a list with at least one item"),
         ("seeds: [0]", "seeds: [1, 2, 1]", "each seed once"),
+        ("seeds: [0]", "seeds: [4294967296]", "of at most 4294967295"),
         ("seeds: [0]", "seeds: [-1]", "a whole number of at least 0"),
         ("seeds: [0]", "seeds: [0]\nmachine: {processes: 2, launcher: ray}", "`ray` is not in this version"),
         ("seeds: [0]", "seeds: [0]\ntrack: [wandb]", "`wandb` is not in this version"),

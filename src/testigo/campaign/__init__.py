@@ -6,6 +6,7 @@ the variants with each seed, `run_id` names a run by what defines it, and `Works
 
 from __future__ import annotations
 
+from testigo.campaign.against_rules import check_rules
 from testigo.campaign.campaign import Campaign
 from testigo.campaign.loading import load, with_variant
 from testigo.campaign.plan import PlannedRun, planned_runs, run_definition, run_id
@@ -21,6 +22,7 @@ __all__ = [
     "Variant",
     "Workspace",
     "campaign_reference",
+    "check_rules",
     "json_schema",
     "load",
     "new_campaign",

@@ -55,7 +55,7 @@ class Campaign(Section):
     """How outputs are generated."""
     variants: tuple[Variant, ...] = Field(default=(), strict=False)
     """Explained changes against the control, each a run of its own for every seed."""
-    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(0,), strict=False, min_length=1)
+    seeds: tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...] = Field(default=(0,), strict=False, min_length=1)
     """Each run is repeated with each seed, and all are reported."""
     machine: Machine = Machine()
     """What the campaign runs on."""

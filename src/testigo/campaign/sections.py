@@ -109,7 +109,7 @@ class Split(Section):
     """A share of `source`, or a source of its own."""
     test: Share | Text
     """A share of `source`, or a source of its own. It is sealed until `testigo open-test`."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=2**32 - 1)
     """Another seed is another split."""
 
     @classmethod

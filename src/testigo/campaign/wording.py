@@ -79,7 +79,7 @@ def _number(annotation: type, metadata: list[Any]) -> str:
     for part in metadata:
         bounds |= {name: value for name in ("gt", "ge", "lt", "le") if (value := getattr(part, name, None)) is not None}
     words = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
-    limits = " and ".join(f"{words[name]} {bounds[name]:g}" for name in ("gt", "ge", "lt", "le") if name in bounds)
+    limits = " and ".join(f"{words[name]} {bounds[name]:.10g}" for name in ("gt", "ge", "lt", "le") if name in bounds)
     return f"{'a whole number' if annotation is int else 'a number'}{' ' + limits if limits else ''}"
 
 

@@ -76,4 +76,5 @@ document on standard output and nothing else there; an error is then
 | 1 | a gate or a verification failed |
 | 2 | the input is wrong |
 | 3 | interrupted: run the same command again to go on |
+| 70 | a fault of Testigo's own; please report it |
 """
