@@ -9,7 +9,7 @@ import pytest
 
 from testigo.campaign import Workspace, load, new_campaign
 from testigo.campaign.starting import STARTER_FILES
-from testigo.errors import WorkspaceError
+from testigo.errors import CampaignError, WorkspaceError
 
 
 def test_the_workspace_is_named_after_the_campaign_beside_the_current_folder(
@@ -50,6 +50,13 @@ def test_a_missing_workspace_says_which_command_makes_one(tmp_path: Path) -> Non
         Workspace.find(path, tmp_path / "nowhere")
     with pytest.raises(WorkspaceError, match=r"no workspace\.json in it"):
         Workspace.find(tmp_path / "c")
+
+
+def test_a_campaign_without_a_name_has_no_workspace(tmp_path: Path) -> None:
+    path = new_campaign(tmp_path)
+    path.write_text(path.read_text().replace("campaign: orders", ""))
+    with pytest.raises(CampaignError, match="the key `campaign`"):
+        Workspace.find(path)
 
 
 def test_the_parts_of_a_workspace_have_fixed_places(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from testigo.campaign.campaign import Campaign
 from testigo.campaign.document import read_document
+from testigo.campaign.loading import load
 from testigo.errors import WorkspaceError
 
 FORMAT = 1
@@ -94,7 +95,7 @@ class Workspace:
             found = cls(path)
         else:
             name = read_document(path).data.get("campaign")
-            found = cls(Path.cwd() / f"{name}.testigo")
+            found = cls(Path.cwd() / f"{name if isinstance(name, str) else load(path).name}.testigo")
         if not found.exists:
             hint = _campaign_file(path)
             raise WorkspaceError(
