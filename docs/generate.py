@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from testigo.campaign.reference import campaign_reference, json_schema_text
 from testigo.cli.reference import commands_reference
+from testigo.gates import rule_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES: list[tuple[str, Callable[[], str]]] = [
     ("docs/campaign-file.md", campaign_reference),
     ("docs/commands.md", commands_reference),
     ("src/testigo/campaign/campaign.schema.json", json_schema_text),
+    *((f"docs/rules/{name}", partial(str, text)) for name, text in rule_pages().items()),
 ]
 
 if __name__ == "__main__":

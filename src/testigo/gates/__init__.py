@@ -3,13 +3,16 @@
 A worker measures and fills evidence records; rules judge them without a model::
 
     records = from_json(json.loads(text))
-    verdict = judge(all_rules(), records)
+    verdict = judge(gate_rules(), records)
     verdict.ok
+
+`all_rules` adds those of the watch, and `explain` finds any rule by its code.
 """
 
 from __future__ import annotations
 
 from testigo.gates.backward import BackwardEvidence
+from testigo.gates.catalogue import all_rules, explain, gate_rules, rule_pages
 from testigo.gates.data import DataEvidence
 from testigo.gates.evidence import Evidence, from_json, to_json
 from testigo.gates.export import ExportEvidence
@@ -31,6 +34,10 @@ __all__ = [
     "ResumeEvidence",
     "UpdateEvidence",
     "ValidationEvidence",
+    "all_rules",
+    "explain",
     "from_json",
+    "gate_rules",
+    "rule_pages",
     "to_json",
 ]

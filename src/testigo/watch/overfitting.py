@@ -30,7 +30,7 @@ def validation_does_not_rise(curve: Curve, spreads: float = 4.0, share: float = 
     best = int(np.argmin(means[:-1]))
     lowest = int(np.argmin(losses))
     rise = float(means[-1] - means[best])
-    noise = max(bend_noise(losses), bend_rms(losses[max(0, lowest - 2) :])) * (1 + 8 / (len(losses) - 3))
+    noise = max(bend_noise(losses), bend_rms(losses[max(0, lowest - 2) :])) * (1 + 10 / (len(losses) - 3))
     band = max(share * abs(float(means[best])), spreads * noise)
     before, now = _training_near(curve, updates[lowest]), _training_near(curve, updates[-1])
     seen = f"validation {losses[lowest]:.3f} at update {int(updates[lowest])}, {losses[-1]:.3f} at {int(updates[-1])}"

@@ -151,7 +151,7 @@ class Watcher:
 
 def _alarm(losses: Numbers) -> float:
     """A loss above this is worth a look at once: the median and four spreads of the last updates."""
-    recent = losses[-64:]
+    recent = losses[-20:]
     recent = recent[np.isfinite(recent)]
     if len(recent) < 12:
         return math.inf
