@@ -12,16 +12,22 @@ import typer
 
 from testigo import __version__
 from testigo.cli import ledger
+from testigo.cli.compare import compare
 from testigo.cli.doctor import doctor
 from testigo.cli.explain import explain
 from testigo.cli.new import new
+from testigo.cli.note import note
 from testigo.cli.output import print_problems, say
+from testigo.cli.plan import plan
 from testigo.cli.status import status
 from testigo.errors import Problem, TestigoError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     new,
     status,
+    compare,
+    plan,
+    note,
     explain,
     doctor,
 )

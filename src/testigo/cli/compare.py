@@ -1,0 +1,156 @@
+"""`testigo compare`."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show, show_table
+from testigo.cli.predictions import Evaluated, describe, find_evaluated, read_predictions
+from testigo.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from testigo.campaign.workspace import Workspace
+
+_WIDTH = 79
+_SHOWN_ROWS = 8
+
+
+def compare(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
+    """Say whether the result is better than the baseline on the same rows: conclusion, metrics, categories, rows.
+
+    Example: testigo compare campaign.yaml
+    """
+    from testigo.campaign.workspace import Workspace
+
+    found = Workspace.find(campaign, workspace)
+    file = campaign if campaign.is_file() else found.campaign_path
+    evaluated = find_evaluated(found, short(file or campaign))
+    document = _kept(found, evaluated) or _computed(found, file, evaluated)
+    document["not_compared"] = describe(evaluated.others)
+    if as_json:
+        print_json(document)
+    else:
+        _print(document)
+    ending(
+        checked=f"the validation rows of the baseline and of {len(evaluated.runs)} runs",
+        not_checked="the sealed test rows",
+        next_command=f"testigo open-test {short(file or campaign)}",
+    )
+
+
+def _kept(workspace: Workspace, evaluated: Evaluated) -> dict[str, Any] | None:
+    """The comparison on the disk, unless a prediction file is younger."""
+    path = workspace.comparison_path
+    if not path.is_file() or path.stat().st_mtime < evaluated.newest:
+        return None
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) and "improvement" in document else None
+
+
+def _computed(workspace: Workspace, file: Path | None, evaluated: Evaluated) -> dict[str, Any]:
+    from testigo.campaign import load
+    from testigo.judgement import compare as judge
+    from testigo.tasks import task_for
+
+    if file is None or not file.is_file():
+        raise WorkspaceError(
+            expected="the campaign file, whose hypothesis the results are held against",
+            found="no file" if file is None else "it is not there any more",
+            where=str(file or workspace.root),
+            action="give the campaign file in place of the workspace, with --workspace for the folder",
+        )
+    loaded = load(file)
+    control = evaluated.control
+    comparison = judge(
+        read_predictions(evaluated.baseline),
+        read_predictions(control[0][1]),
+        metrics=task_for(loaded).metrics,
+        hypothesis=loaded.hypothesis,
+        variants={name: read_predictions(path) for name, path in evaluated.variants.items()},
+        seeds={run.seed: read_predictions(path) for run, path in control},
+    )
+    return comparison.to_json()
+
+
+def _print(document: Mapping[str, Any]) -> None:
+    show(textwrap.fill(document["conclusion"], _WIDTH), style="bold")
+    show()
+    improvement = document["improvement"]
+    show_table(
+        ("metric", "before", "after", "difference", _interval_title(document), "verdict"), _metric_rows(document)
+    )
+    show(f"{improvement['test']}, p = {improvement['p_value']:.2g}; interval: {improvement['interval']}", style="dim")
+    _print_rows(document)
+    if document.get("categories"):
+        show()
+        columns = ("category", "rows", "before", "after", "difference", _interval_title(document), "verdict")
+        show(f"{improvement['metric']} by category")
+        show_table(columns, _category_rows(document))
+    _print_variants(document)
+    if document.get("seeds"):
+        seeds = document["seeds"]
+        each = ", ".join(f"{seed}: {value:+.3f}" for seed, value in seeds["differences"].items())
+        show(f"\nseeds  {each}; mean {seeds['mean']:+.3f}")
+    for run in document["not_compared"]:
+        show(f"not compared: {run['id']} ({run['state']}{': ' + run['cause'] if run['cause'] else ''})")
+
+
+def _metric_rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The registered metrics first, with their verdicts, then the others."""
+    improvement, guards = document["improvement"], document["guards"]
+    verdicts = {improvement["metric"]: f"{improvement['verdict']} (by {improvement['by']:g})"}
+    for guard in guards:
+        verdicts.setdefault(guard["metric"], f"{guard['verdict']} (within {guard['within']:g})")
+    metrics = document.get("metrics", {})
+    order = [name for name in verdicts if name in metrics] + [name for name in metrics if name not in verdicts]
+    return [(name, *_numbers(metrics[name]), verdicts.get(name, "")) for name in order]
+
+
+def _category_rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    metric = document["improvement"]["metric"]
+    return [
+        (name, str(category["n"]), *_numbers(category["metrics"][metric]), category["metrics"][metric]["verdict"])
+        for name, category in document["categories"].items()
+    ]
+
+
+def _numbers(paired: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    interval = f"{paired['low']:+.3f} to {paired['high']:+.3f}"
+    return f"{paired['before']:.3f}", f"{paired['after']:.3f}", f"{paired['difference']:+.3f}", interval
+
+
+def _interval_title(document: Mapping[str, Any]) -> str:
+    alphas = [paired["alpha"] for paired in document.get("metrics", {}).values()]
+    return f"{100 * (1 - alphas[0]):g} % interval" if alphas else "interval"
+
+
+def _print_rows(document: Mapping[str, Any]) -> None:
+    rows = document["rows"]
+    words = {"fixed": "fixed", "broken": "broken", "both_right": "right both times", "both_wrong": "wrong both times"}
+    show(
+        ", ".join(f"{len(rows[key])} {word}" for key, word in words.items()) + f" ({document['improvement']['metric']})"
+    )
+    if rows["broken"]:
+        more = ", …" if len(rows["broken"]) > _SHOWN_ROWS else ""
+        show(textwrap.fill(f"broken: {', '.join(rows['broken'][:_SHOWN_ROWS])}{more}", _WIDTH))
+
+
+def _print_variants(document: Mapping[str, Any]) -> None:
+    variants = document.get("variants") or {}
+    if not variants:
+        return
+    metric = document["improvement"]["metric"]
+    rows = []
+    for name, variant in variants.items():
+        beside, own = variant["against_control"], variant["improvement"]
+        better = "better" if variant["better_than_control"] else "not shown better"
+        rows.append((name, f"{variant[metric]:.3f}", own["verdict"], f"{beside['difference']:+.3f}", better))
+    show()
+    show_table(("variant", metric, "over the baseline", "to the control", "than the control"), rows)
