@@ -98,6 +98,7 @@ def _print(document: Mapping[str, Any]) -> None:
         seeds = document["seeds"]
         each = ", ".join(f"{seed}: {value:+.3f}" for seed, value in seeds["differences"].items())
         show(f"\nseeds  {each}; mean {seeds['mean']:+.3f}")
+        show(textwrap.fill(seeds["note"], _WIDTH), style="dim")
     for run in document["not_compared"]:
         show(f"not compared: {run['id']} ({run['state']}{': ' + run['cause'] if run['cause'] else ''})")
 

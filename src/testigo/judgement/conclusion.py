@@ -42,7 +42,9 @@ def _about_improvement(paired: Paired, improvement: Improvement, seeds: OverSeed
         f"({improvement.difference:+.3f}, {level}, {over})"
     )
     if seeds is not None:
-        numbers += f", over seeds {seeds.mean:+.3f} on average ({seeds.note})"
+        count = len(seeds.differences)
+        rose = f"all {count} rose" if seeds.rose == count else f"{seeds.rose} of {count} rose"
+        numbers += f", over {count} seeds {seeds.mean:+.3f} on average, {rose}"
     by = f"the registered {improvement.by:g}"
     if improvement.verdict == "shown":
         return f"Improvement shown: {numbers}, at least {by}"
