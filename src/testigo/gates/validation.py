@@ -47,8 +47,8 @@ def validation_is_in_evaluation_mode(evidence: ValidationEvidence) -> Finding | 
 
     Why it matters: active dropout makes the validation loss higher and noisy.
 
-    What to do: call `model.eval()` before, and `model.train()` after; set `model.adapter.dropout: 0.0` to see the
-    effect.
+    What to do: switch the model to evaluation mode before, and back after; set `model.adapter.dropout: 0.0` to see
+    the effect.
 
     Source: torch.nn.Module.eval.
     """

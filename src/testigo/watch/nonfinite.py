@@ -41,7 +41,7 @@ def overflows_are_single(curve: Curve) -> Finding | Passed:
     Why it matters: the scaler tries larger scales from time to time and takes a step back when it overflows. Nothing
     was changed by the skipped update.
 
-    What to do: nothing.
+    What to do: nothing; the scaler finds its scale by itself.
 
     Source: Micikevicius et al. 2018, "Mixed precision training"; torch.amp.GradScaler grows every 2,000 updates.
     """

@@ -8,7 +8,7 @@ from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
 from testigo.watch.curve import Curve, Numbers
 from testigo.watch.robust import level, spread
 
-_LEVEL, _FIRST = 9, 12
+_LEVEL, _FIRST = 9, 16
 
 
 @rule("T104", "spike", "warn", phase="training")
