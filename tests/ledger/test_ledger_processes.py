@@ -180,7 +180,7 @@ def test_a_full_disk_is_told_and_nothing_half_written_stays(tmp_path: Path) -> N
 def as_nobody() -> Iterator[Path]:
     """A folder that may be read and not written, also when the tests run as root: root becomes nobody meanwhile."""
     folder = Path(tempfile.mkdtemp())
-    Ledger.open(folder / "old.sqlite").close()
+    Ledger.open(folder / "old.sqlite").append(kinds.NOTE, {"text": "long ago"})
     folder.chmod(0o555)
     root = os.geteuid() == 0
     if root:
@@ -201,3 +201,12 @@ def test_a_folder_that_cannot_be_written_is_told(as_nobody: Path) -> None:
     with pytest.raises(LedgerError) as error:
         Ledger.open(as_nobody / "old.sqlite").append(kinds.NOTE, {})
     assert "write permission" in assert_four_parts(error)
+
+
+def test_an_archived_ledger_in_a_folder_that_cannot_be_written_is_read_and_verified(as_nobody: Path) -> None:
+    with Ledger.open(as_nobody / "old.sqlite", create=False) as ledger:
+        assert ledger.verify() == ()
+        assert [event.body["text"] for event in ledger.events()] == ["long ago"]
+        with pytest.raises(LedgerError) as error:
+            ledger.append(kinds.NOTE, {"text": "now"})
+        assert "write permission" in assert_four_parts(error)

@@ -83,7 +83,7 @@ def compare_paired(
     ValueError
         When lengths differ, no row is given, or a score is not what the kind says.
     """
-    old, new = _scores(before, kind), _scores(after, kind)
+    old, new = checked_scores(before, kind), checked_scores(after, kind)
     if len(old) != len(new) or not len(old) or (groups is not None and len(groups) != len(old)):
         raise ValueError(
             f"{len(old)} scores before, {len(new)} after, {'no' if groups is None else len(groups)} groups"
@@ -121,7 +121,8 @@ def compare_paired(
     )
 
 
-def _scores(values: Sequence[float], kind: str) -> Floats:
+def checked_scores(values: Sequence[float], kind: str) -> Floats:
+    """Scores as an array; ValueError when one is not what the kind of metric allows."""
     if kind not in ("binary", "bounded"):
         raise ValueError(f"a metric is binary or bounded, not {kind!r}")
     scores = np.asarray(values, dtype=np.float64)

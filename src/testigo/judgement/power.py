@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from testigo.judgement.paired import _scores
+from testigo.judgement.paired import checked_scores
 from testigo.judgement.units import Floats
 
 
@@ -43,7 +43,7 @@ def minimum_detectable_effect(
     Source: Miller 2024 (arXiv 2411.00640), section 5: δ = (z₁₋α/₂ + z_power) · sd / √n, with the variance of the
     difference at that δ. 1,000 rows and 10 % discordance give 2.8 points.
     """
-    values = _scores(scores, kind)
+    values = checked_scores(scores, kind)
     units = len(values) if groups is None else len(set(groups))
     if 2 * 0.5**units >= alpha:  # even if every unit rose, the exact test would not reach alpha
         return 1.0
@@ -67,7 +67,7 @@ def smallest_decidable_margin(
     Source: the non-inferiority form of `minimum_detectable_effect`, one-sided; never below what an interval without
     any changed row leaves open, z² / (n + z²) (Tango 1998).
     """
-    values = _scores(scores, kind)
+    values = checked_scores(scores, kind)
     z = float(norm.ppf(1 - alpha))
     n = _effective_rows(values, groups)
     spread = _variance_of_difference(values, 0.0, discordance)

@@ -55,7 +55,7 @@ class Ledger:
         where
             A file, usually `ledger.sqlite` in the workspace. Its folder must exist.
         create
-            False refuses to make a new one.
+            False refuses to make a new one, and reads an archived one in a folder that cannot be written.
         wait_seconds
             How long an append waits for other writers before it gives up [s].
 
@@ -80,7 +80,7 @@ class Ledger:
                 where=text,
                 action="run the campaign first, or give the right workspace",
             )
-        engine = store.make_engine(path, wait_seconds)
+        engine = store.make_engine(path, wait_seconds, frozen=not create and store.can_be_frozen(path))
         store.create(engine, path, wait_seconds)
         return cls(path, engine, clock)
 

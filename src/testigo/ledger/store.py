@@ -6,12 +6,14 @@ lock below are SQLite's.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
@@ -20,6 +22,8 @@ from testigo.errors import LedgerError
 
 FORMAT: Final = 1
 APPLICATION_ID: Final = 0x54455354  # "TEST", written into the file's header: SQLite's own mark of whose file it is
+
+_EFFECTIVE: Final = os.access in os.supports_effective_ids
 
 metadata = sa.MetaData()
 events_table = sa.Table(
@@ -46,10 +50,14 @@ _TRIGGERS: Final = {
 }
 
 
-def make_engine(path: Path, wait_seconds: float) -> sa.Engine:
-    """An engine on a SQLite file. Each use opens the file anew: safe after a fork, in threads, and beside others."""
+def make_engine(path: Path, wait_seconds: float, *, frozen: bool = False) -> sa.Engine:
+    """An engine on a SQLite file. Each use opens the file anew: safe after a fork, in threads, and beside others.
+
+    `frozen` reads a file that nobody can write, in a folder where SQLite cannot put its own files beside it.
+    """
+    how = {"uri": "true", "mode": "ro", "immutable": "1"} if frozen else {}
     engine = sa.create_engine(
-        sa.URL.create("sqlite", database=str(path)),
+        sa.URL.create("sqlite", database=f"file:{quote(str(path))}" if frozen else str(path), query=how),
         poolclass=NullPool,
         connect_args={"timeout": wait_seconds},
     )
@@ -96,6 +104,12 @@ def create(engine: sa.Engine, path: Path, wait_seconds: float) -> None:
             connection.exec_driver_sql(f"CREATE TRIGGER {name} {what}")
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+
+
+def can_be_frozen(path: Path) -> bool:
+    """Whether a folder refuses new files, and the ledger lies in it whole, without a log beside it."""
+    log = path.with_name(path.name + "-wal")
+    return path.is_file() and not os.access(path.parent, os.W_OK, effective_ids=_EFFECTIVE) and not log.exists()
 
 
 def missing_triggers(connection: sa.Connection) -> tuple[str, ...]:
