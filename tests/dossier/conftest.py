@@ -7,9 +7,11 @@ import json
 import math
 import random
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ from testigo.tasks import Task, task_for
 
 BASE_SHA256 = hashlib.sha256(b"base").hexdigest()
 VERSIONS = {"torch": "2.13.0", "transformers": "5.24.0", "peft": "0.21.2", "python": "3.11.9"}
-HOSTILE_ID = "o<script>alert(1)</script>"
+HOSTILE_MARK = "<script>alert(1)</script>"
 HOSTILE_OUTPUT = '</pre><script>alert("owned")</script> <a href="javascript:alert(2)">x</a> {{ 7 * 7 }}'
 
 CAMPAIGN = """\
@@ -119,9 +121,11 @@ def write_campaign(folder: Path, text: str = CAMPAIGN, n_rows: int = 420) -> Cam
         how = "It is urgent, use the express service." if order["express"] else "There is no hurry."
         email = f"We need {order['quantity']} {order['product']}s, number {number}, in {order['city']}. {how}"
         customer = f"customer-{draw.randint(1, 90):02d}"
-        lines.append({"id": f"o{number:03d}", "customer": customer, "domain": domain, "email": email, "order": order})
-    lines[0]["id"] = HOSTILE_ID
-    lines[0]["email"] += " <img src=x onerror=alert(3)>"
+        mark = HOSTILE_MARK if number % 10 == 0 else ""
+        lines.append(
+            {"id": f"o{number:03d}{mark}", "customer": customer, "domain": domain, "email": email, "order": order}
+        )
+        lines[-1]["email"] += " <img src=x onerror=alert(3)>" if mark else ""
     lines.append({**lines[5], "id": "o900"})
     lines.append({**lines[6], "id": "o901", "email": "  "})
     (folder / "orders.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -150,14 +154,18 @@ def make_corpus(story: Story) -> Corpus:
 
 
 def predict(folder: Path, task: Task, rows: tuple[Row, ...], right: float, seed: int, hostile: bool = False) -> None:
-    """Outputs that are exactly right with a given probability, else wrong in one of several ways."""
+    """Outputs that are exactly right with a given probability, else wrong in one of several ways.
+
+    The first row with a hostile id is right before tuning and an attack after it.
+    """
     draw = random.Random(seed)
+    broken = next((row for row in rows if HOSTILE_MARK in row.id), None)
     lines = []
     for row in rows:
         target = task.target(row.fields)
         output = target if draw.random() < right else _wrong(target, draw)
-        if hostile and row.id == HOSTILE_ID:
-            output = HOSTILE_OUTPUT
+        if row is broken:
+            output = HOSTILE_OUTPUT if hostile else target
         lines.append(
             {
                 "row": row.id,
@@ -174,7 +182,14 @@ def predict(folder: Path, task: Task, rows: tuple[Row, ...], right: float, seed:
     target_folder.mkdir(parents=True)
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     (target_folder / "validation.jsonl").write_text(text, encoding="utf-8")
-    meta = {"max_new_tokens": 64, "batch_size": 16, "greedy": True, "seconds": 41.2, "tokens": 2310, "versions": VERSIONS}
+    meta = {
+        "max_new_tokens": 64,
+        "batch_size": 16,
+        "greedy": True,
+        "seconds": 41.2,
+        "tokens": 2310,
+        "versions": VERSIONS,
+    }
     (target_folder / "validation.meta.json").write_text(json.dumps(meta), encoding="utf-8")
 
 
@@ -224,9 +239,9 @@ def make_pilot(story: Story, findings: list[dict[str, Any]] | None = None) -> No
         findings = [
             {"code": "D112", "name": "unknown-tokens", "severity": "stop", "phase": "data",
              "observed": "2 of 252 rows hold characters that the tokenizer does not know",
-             "remedy": "clean the characters, or choose a base whose tokenizer knows them", "rows": ["o017", HOSTILE_ID]},
-            {"code": "V105", "name": "near-the-limit", "severity": "warn", "phase": "validation",
-             "observed": "the longest output has 61 of 64 tokens", "remedy": "raise evaluation.max_new_tokens", "rows": []},
+             "remedy": "clean the characters, or choose a base whose tokenizer knows them", "rows": ["o017"]},
+            {"code": "V105", "name": "near-the-limit", "severity": "warn", "phase": "validation", "rows": [],
+             "observed": "the longest output has 61 of 64 tokens", "remedy": "raise evaluation.max_new_tokens"},
         ]  # fmt: skip
     verdict = {
         "ok": not any(f["severity"] == "stop" and f["code"] not in story.campaign.waive for f in findings),
@@ -275,8 +290,8 @@ def make_run(story: Story, corpus: Corpus, planned: PlannedRun, *, ends: str = "
               "supervised_tokens": 220 * n_updates, "examples": 8 * n_updates, "versions": VERSIONS}  # fmt: skip
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
     if ends == "diverged":
-        finding = {"code": "T101", "name": "non-finite", "severity": "stop", "phase": "watch", "rows": ["o011", "o020"],
-                   "observed": "loss NaN at update 17", "remedy": "lower training.learning_rate", "update": 17}  # fmt: skip
+        finding = {"code": "T101", "name": "non-finite", "severity": "stop", "phase": "watch", "rows": ["o011"],
+                   "observed": "loss NaN at update 17", "remedy": "lower the learning rate", "update": 17}  # fmt: skip
         (folder / "findings.jsonl").write_text(json.dumps(finding) + "\n", encoding="utf-8")
     else:
         right = {"control": 0.78, "half-rate": 0.74}[planned.variant] + 0.01 * planned.seed
@@ -361,6 +376,12 @@ def whole_story(folder: Path) -> Story:
 
 
 @pytest.fixture(scope="session")
+def making() -> ModuleType:
+    """The functions of this file, for tests that tell another story."""
+    return sys.modules[__name__]
+
+
+@pytest.fixture(scope="session")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Story:
     """A whole campaign with its dossier written; not to be changed."""
     story = whole_story(tmp_path_factory.mktemp("told"))
@@ -374,7 +395,7 @@ def story(told: Story, tmp_path: Path) -> Iterator[Story]:
     folder = tmp_path / "orders.testigo"
     shutil.copytree(told.workspace.root, folder)
     yield Story(told.campaign, Workspace(folder))
-    for path in folder.rglob("*"):
+    for path in (path for path in folder.rglob("*") if path.exists()):
         path.chmod(0o700 if path.is_dir() else 0o600)
 
 

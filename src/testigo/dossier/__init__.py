@@ -11,6 +11,7 @@ from testigo.dossier.build import build_dossier
 from testigo.dossier.control import ControlCheck, in_fresh_process
 from testigo.dossier.gather import gather
 from testigo.dossier.record import Record
+from testigo.dossier.twin import json_schema, read_record
 from testigo.dossier.verify import Verification, verify_dossier
 
 __all__ = [
@@ -20,5 +21,7 @@ __all__ = [
     "build_dossier",
     "gather",
     "in_fresh_process",
+    "json_schema",
+    "read_record",
     "verify_dossier",
 ]

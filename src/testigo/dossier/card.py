@@ -19,9 +19,12 @@ def model_card(record: Record) -> str:
         autoescape=False,  # Markdown, not HTML; every value is brought to one plain line by `line`
         undefined=StrictUndefined,
         trim_blocks=True,
+        keep_trailing_newline=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(line=line, share=units.share, points=units.points, count=units.count, short=units.short)
+    templates.filters.update(
+        line=line, plain=plain, share=units.share, points=units.points, count=units.count, short=units.short
+    )
     templates.globals.update(interval=units.interval)
     kind, name, revision = base_of(record.plan.base)
     return templates.get_template("card.md").render(
@@ -86,6 +89,11 @@ def line(value: object) -> str:
     for sign in "\\`*_[]<>|#":
         text = text.replace(sign, f"\\{sign}")
     return text
+
+
+def plain(value: object) -> str:
+    """A value as one line inside of a code block."""
+    return " ".join(str(value).replace("`", "'").split())
 
 
 def _yaml(value: dict[str, Any]) -> str:

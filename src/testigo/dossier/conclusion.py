@@ -36,7 +36,7 @@ def badge(record: Record) -> Badge:
     if record.ledger.faults or (record.comparison and record.comparison.recomputed is False):
         return Badge("bad", _("Not to be relied on"))
     if record.comparison is None:
-        return Badge("none", _("Stopped by a gate") if stopped_by(record) else _("No comparison"))
+        return Badge("bad", _("Stopped by a gate")) if stopped_by(record) else Badge("none", _("No comparison"))
     verdict = improvement(record).get("verdict")
     verdicts = [guard.get("verdict") for guard in guards(record)]
     if verdict == "refuted":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -11,6 +12,18 @@ from typing import Any
 
 ControlCheck = Callable[[Path], Mapping[str, Any]]
 """Given the adapter's folder, answers `{"ok", "outputs_equal", "control_rows", "faults": [...]}`."""
+
+
+def base_at_hand(reference: str) -> str:
+    """Why the base that a dossier names cannot be loaded here without asking the network; empty when it can."""
+    kind, _, name = reference.partition(":")
+    if kind == "package" and name.isidentifier() and importlib.util.find_spec(name) is not None:
+        return ""
+    if kind == "path" and Path(name).is_dir():
+        return ""
+    if kind == "hub":
+        return f"they need {reference}: give --base {reference} to fetch it"
+    return f"the base {reference} is not here: give it with --base"
 
 
 def in_fresh_process(base: str, *, timeout_seconds: float = 3600) -> ControlCheck:
@@ -23,13 +36,14 @@ def in_fresh_process(base: str, *, timeout_seconds: float = 3600) -> ControlChec
     """
 
     def check(adapter: Path) -> Mapping[str, Any]:
-        command = [sys.executable, "-m", "testigo.model.control", str(adapter), "--base", base, "--json"]
+        # -P: a folder that came with the dossier must not shadow our own modules.
+        command = [sys.executable, "-P", "-m", "testigo.model.control", str(adapter), "--base", base, "--json"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_seconds, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             return {"ok": False, "faults": [f"the process of the control inputs failed: {error}"]}
         try:
-            answer = json.loads(done.stdout)
+            answer = json.loads((done.stdout.strip().splitlines() or [""])[-1])
         except ValueError:
             answer = None
         if not isinstance(answer, dict):

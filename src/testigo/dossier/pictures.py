@@ -7,11 +7,15 @@ them by the style sheet's own, so that a picture follows the reader's light or d
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
+
+_P = ParamSpec("_P")
 
 INK, MUTED, RULE = "#747a80", "#7f858b", "#8f959b"
 GOOD, BAD, OPEN = "#1f8a70", "#c2543d", "#b07d1a"
@@ -60,6 +64,18 @@ class Series:
         return list(DASHES[self.twin % len(DASHES)])
 
 
+def _unchecked(make: Callable[_P, Specification]) -> Callable[_P, Specification]:
+    """Without Altair's validation of every part, which takes most of the time; a test validates the results."""
+
+    @wraps(make)
+    def quick(*args: _P.args, **kwargs: _P.kwargs) -> Specification:
+        with debug_mode(False):
+            return make(*args, **kwargs)
+
+    return quick
+
+
+@_unchecked
 def forest(effects: Sequence[Effect], *, width: int = 520, narrow: bool = False) -> Specification:
     """Differences against the baseline with their intervals; a tick marks what was required of each."""
     finite = [x for e in effects for x in (e.difference, e.low, e.high, e.reference, 0.0) if x is not None]
@@ -114,6 +130,7 @@ def forest(effects: Sequence[Effect], *, width: int = 520, narrow: bool = False)
     return _dressed(alt.layer(zero, required, bars, dots), width, max(60, (36 if narrow else 30) * len(effects)))
 
 
+@_unchecked
 def curve(
     series: Sequence[Series], *, title: str, width: int = 520, height: int = 190, last_update: int | None = None
 ) -> Specification:
@@ -187,7 +204,7 @@ def _dressed(chart: alt.LayerChart | alt.FacetChart, width: int, height: int) ->
         "titleFontWeight": "normal",
         "titlePadding": 10,
     }
-    specification: dict[str, Any] = chart.to_dict()
+    specification: dict[str, Any] = chart.to_dict(validate=False)
     specification |= {
         "width": width,
         "height": height,

@@ -207,7 +207,8 @@ def _curve_picture(title: str, quantity: str, series: Sequence[pictures.Series],
     alternative = f"{title}: " + "; ".join(_ends(one) for one in series if one.updates)
     updates = sorted({update for one in series for update in one.updates})
     step = max(1, -(-len(updates) // _TABLE_ROWS))
-    shown = sorted({*updates[::step], updates[-1]})
+    lost = [update for one in series for update, value in zip(one.updates, one.values, strict=True) if value is None]
+    shown = sorted({*updates[::step], updates[-1], *lost[:_TABLE_ROWS]})
     columns = [dict(zip(one.updates, one.values, strict=True)) for one in series]
     wide = pictures.curve(series, title=quantity, width=310, height=170, last_update=last)
     narrow = pictures.curve(series, title=quantity, width=270, height=170, last_update=last)
@@ -218,7 +219,7 @@ def _curve_picture(title: str, quantity: str, series: Sequence[pictures.Series],
         narrow=svg(narrow, alternative=alternative, css_class="narrow"),
         head=(_("Update"), *(one.name for one in series)),
         rows=tuple((str(update), *(_cell(column, update) for column in columns)) for update in shown),
-        note="" if step == 1 else _("Every {n}th update; dossier.json has more.", n=step),
+        note="" if step == 1 else _("One update in {n} is shown; dossier.json has more.", n=step),
     )
 
 

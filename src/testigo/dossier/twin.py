@@ -31,6 +31,11 @@ def from_json(text: str) -> Record:
     return _adapter().validate_json(text)
 
 
+def read_record(folder: Path) -> Record:
+    """The record of a dossier. Raises OSError or ValueError when there is none that this version can read."""
+    return from_json((folder / "dossier.json").read_text(encoding="utf-8"))
+
+
 def json_schema() -> dict[str, Any]:
     """The schema of dossier.json, closed: every property is there and no other."""
     schema = _adapter().json_schema(mode="serialization")

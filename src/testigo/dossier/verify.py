@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
@@ -50,7 +49,8 @@ class Verification:
 class _Report:
     """Collects while the checks go on."""
 
-    def __init__(self) -> None:
+    def __init__(self, without_control: str) -> None:
+        self.without_control = without_control
         self.faults: list[str] = []
         self.checked: list[str] = []
         self.not_checked: list[str] = []
@@ -69,11 +69,22 @@ class _Report:
         return Verification(not self.faults, files, tuple(self.faults), tuple(self.checked), tuple(self.not_checked))
 
 
-def verify_dossier(path: Path, *, control: ControlCheck | None = None) -> Verification:
+def verify_dossier(
+    path: Path, *, control: ControlCheck | None = None, without_control: str = "no base model was given to try them on"
+) -> Verification:
     """Check a dossier, or an adapter folder alone.
 
     Every file against SHA256SUMS; the ledger's chain; the statistics again from the row-by-row predictions; the page
     and the card again from dossier.json; the adapter's own hashes; and, where `control` is given, its control inputs.
+
+    Parameters
+    ----------
+    path
+        The folder, or its index.html, dossier.json or SHA256SUMS.
+    control
+        Tries the adapter's control inputs: `in_fresh_process(BASE)`.
+    without_control
+        Why there is no `control`, for `not_checked`.
 
     Raises
     ------
@@ -81,7 +92,7 @@ def verify_dossier(path: Path, *, control: ControlCheck | None = None) -> Verifi
         When the folder is neither a dossier nor an adapter.
     """
     folder = path.parent if path.name in ("index.html", "dossier.json", sums.NAME) else path
-    report = _Report()
+    report = _Report(without_control)
     if (folder / BOUND).is_file() and not (folder / "dossier.json").is_file():
         report.not_checked.append(f"{BOUND} itself: an adapter alone carries no digest of it")
         _adapter(folder, "", report, control)
@@ -196,14 +207,14 @@ def _adapter(folder: Path, prefix: str, report: _Report, control: ControlCheck |
 
     report.look("the adapter's files", hashes)
     if control is None:
-        report.not_checked.append("the control inputs: no base model was given to try them on")
+        report.not_checked.append(f"the control inputs: {report.without_control}")
         return
 
     def tried() -> Iterable[str]:
         answer = control(folder)
         if answer.get("ok") is True:
             return []
-        faults = [str(fault) for fault in answer.get("faults") or ()]
+        faults = [" ".join(str(fault).split()) for fault in answer.get("faults") or ()]
         equal, rows = answer.get("outputs_equal"), answer.get("control_rows")
         return [
             f"{prefix or 'adapter'}: control inputs: {f}" for f in faults or [f"{equal} of {rows} outputs are equal"]
@@ -218,8 +229,3 @@ def _inside(folder: Path, name: str) -> Path | None:
     if not name or relative.is_absolute() or ".." in relative.parts or "\\" in name:
         return None
     return folder / relative
-
-
-def as_text(verification: Verification) -> str:
-    """The result as JSON text, as in the command's `--json`."""
-    return json.dumps(verification.to_json(), ensure_ascii=False, indent=1)

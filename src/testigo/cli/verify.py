@@ -1,0 +1,61 @@
+"""`testigo verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from testigo.cli.output import JsonFlag, ending, print_json, short, show
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="DOSSIER", help="A dossier's folder, or an adapter's.")],
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BASE", help="Base model for the control inputs, as in a campaign: hub:, path:, package:."
+        ),
+    ] = None,
+    no_control: Annotated[
+        bool, typer.Option("--no-control", help="Do not load the model to try the control inputs.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check a dossier or an adapter again: files, ledger, statistics, control inputs. Exit code 1 when one is false.
+
+    The base that the dossier names is loaded when it is installed here; one from the hub only with --base.
+
+    Example: testigo verify orders.testigo/dossier
+    """
+    from testigo.dossier import in_fresh_process, verify_dossier
+    from testigo.dossier.control import base_at_hand
+
+    named = base or _named_base(folder)
+    why = "--no-control" if no_control else "" if base else base_at_hand(named) if named else "give --base BASE"
+    control = None if why else in_fresh_process(named)
+    result = verify_dossier(folder, control=control, without_control=why)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        for fault in result.faults:
+            show(f"false: {fault}")
+        show(f"{result.files} files, {'nothing false' if result.ok else f'{len(result.faults)} false'}.")
+    ending(
+        checked="; ".join(result.checked),
+        not_checked="; ".join(result.not_checked),
+        next_command=f"open {short(folder / 'index.html')}" if result.ok else "get an unchanged copy",
+    )
+    if not result.ok:
+        raise typer.Exit(1)
+
+
+def _named_base(folder: Path) -> str:
+    """The base that the dossier says it stands on; empty when it cannot be read."""
+    from testigo.dossier import read_record
+
+    try:
+        return read_record(folder).plan.base
+    except (OSError, ValueError):
+        return ""
