@@ -92,7 +92,7 @@ def validation_is_finite(curve: Curve) -> Finding | Passed:
     """
     if not curve.validation:
         raise CannotCheck("there was no validation yet")
-    bad = [update for update, loss, _ in curve.validation if not np.isfinite(loss) and update > curve.since]
+    bad = [update for update, loss, _ in curve.validation if not np.isfinite(loss) and update >= curve.since]
     if bad:
         return found(f"the validation loss at update {bad[0]} is not finite ({len(bad)} such validations)")
     return passed(f"{len(curve.validation)} validation losses are finite")
