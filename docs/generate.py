@@ -8,6 +8,7 @@ from pathlib import Path
 
 from testigo.campaign.reference import campaign_reference, json_schema_text
 from testigo.cli.reference import commands_reference
+from testigo.dossier.twin import schema_text
 from testigo.gates import rule_pages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,6 +16,7 @@ PAGES: list[tuple[str, Callable[[], str]]] = [
     ("docs/campaign-file.md", campaign_reference),
     ("docs/commands.md", commands_reference),
     ("src/testigo/campaign/campaign.schema.json", json_schema_text),
+    ("src/testigo/dossier/dossier.schema.json", schema_text),
     *((f"docs/rules/{name}", partial(str, text)) for name, text in rule_pages().items()),
 ]
 

@@ -1,0 +1,66 @@
+"""`testigo dossier` and `testigo verify` as a person types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testigo.cli import run
+from testigo.ledger import kinds
+
+
+def document(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_dossier_is_written_and_its_digest_goes_into_the_ledger(
+    story: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = ["--workspace", str(story.workspace.root)]
+    assert run(["dossier", str(story.campaign.path), *workspace, "--json"]) == 0
+    answer = document(capsys)
+    assert answer["verdict"] == "Improvement shown"
+    assert answer["missing"] == []
+    assert Path(answer["folder"]) == story.workspace.dossier
+    with story.ledger() as ledger:
+        (event,) = ledger.events(kinds.DOSSIER_WRITTEN)
+    assert len(event.body["sha256sums"]) == 64
+    assert run(["dossier", str(story.workspace.root)]) == 0
+    assert "Improvement shown. exact_match went from" in capsys.readouterr().out
+
+
+def test_what_is_missing_is_printed(new_story: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    story = new_story()
+    assert run(["dossier", str(story.workspace.root)]) == 0
+    printed = capsys.readouterr()
+    assert "missing, baseline: the unadapted model was not evaluated" in printed.out
+    assert "next:" in printed.err
+
+
+def test_a_workspace_without_its_campaign_file_asks_for_it(new_story: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    story = new_story()
+    story.campaign.path.unlink()
+    assert run(["dossier", str(story.workspace.root), "--json"]) == 2
+    assert "CAMPAIGN_FILE" in document(capsys)["problems"][0]["action"]
+
+
+def test_verify_exits_with_one_and_names_the_file(dossier: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", str(dossier), "--json"]) == 0
+    answer = document(capsys)
+    assert (answer["ok"], answer["faults"]) == (True, [])
+    assert any("give --base hub:HuggingFaceTB" in line for line in answer["not_checked"])
+    (dossier / "index.html").write_text("all is well", encoding="utf-8")
+    assert run(["verify", str(dossier), "--no-control", "--json"]) == 1
+    answer = document(capsys)
+    assert answer["ok"] is False
+    assert answer["faults"][0].startswith("index.html: was changed")
+    assert run(["verify", str(dossier), "--no-control"]) == 1
+    assert "false: index.html: was changed" in capsys.readouterr().out
+
+
+def test_verify_of_something_else_is_a_fault_in_four_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", str(tmp_path / "nowhere"), "--json"]) == 1
+    assert document(capsys)["problems"][0]["found"] == "no such folder"
