@@ -191,6 +191,18 @@ def test_one_lucky_seed_does_not_show_an_improvement() -> None:
     assert "over 3 seeds +0.417 on average, all 3 rose" in agreed.conclusion
 
 
+def test_five_seeds_let_seeds_and_rows_vary_together() -> None:
+    many = {i: lines([1] * (18 + i) + [0] * (22 - i)) for i in range(5)}
+    found = judged([0] * 40, [1] * 18 + [0] * 22, seeds=many).seeds
+    assert found is not None
+    assert found.both_low is not None
+    assert found.both_high is not None
+    assert found.both_low < found.mean < found.both_high
+    four = judged([0] * 40, [1] * 18 + [0] * 22, seeds={i: many[i] for i in range(4)}).seeds
+    assert four is not None
+    assert four.both_low is None
+
+
 def test_rows_that_are_not_the_same_set_are_named_all_at_once() -> None:
     before, after = lines([0] * 6), lines([1] * 6)
     after[2]["row"] = "other"

@@ -13,6 +13,7 @@ from testigo.judgement import (
     minimum_detectable_effect,
     over_seeds,
     smallest_decidable_margin,
+    two_way_interval,
 )
 
 
@@ -174,3 +175,17 @@ def test_six_seeds_carry_no_such_caveat_and_one_seed_has_no_interval() -> None:
     assert one.low is None
     assert "not known" in one.note
     assert one.to_json()["differences"] == {"7": 0.1}
+
+
+def test_drawing_seeds_and_rows_anew_is_wider_than_either_alone() -> None:
+    rng = np.random.default_rng(3)
+    rows, of_seed = rng.normal(0.2, 0.4, 80), rng.normal(0, 0.1, 6)
+    sums = of_seed[:, None] + rows[None, :]  # (6 seeds, 80 rows)
+    sizes = np.ones(80)
+    both = two_way_interval(sums, sizes, 0.05, seed=1)
+    only_rows = two_way_interval(np.repeat(rows[None, :], 6, axis=0), sizes, 0.05, seed=1)
+    only_seeds = two_way_interval(np.repeat(of_seed[:, None] + rows.mean(), 80, axis=1), sizes, 0.05, seed=1)
+    assert both[0] < sums.mean() < both[1]
+    assert both[1] - both[0] > max(only_rows[1] - only_rows[0], only_seeds[1] - only_seeds[0])
+    assert only_rows == pytest.approx(np.quantile(rng.choice(rows, (9_999, 80)).mean(axis=1), (0.025, 0.975)), abs=0.01)
+    assert both == two_way_interval(sums, sizes, 0.05, seed=1)

@@ -35,9 +35,10 @@ def compare(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Js
         print_json(document)
     else:
         _print(document)
+    split = document.get("split") or "validation"
     ending(
-        checked=f"the validation rows of the baseline and of {len(evaluated.runs)} runs",
-        not_checked="the sealed test rows",
+        checked=f"the {split} rows of the baseline and of {len(evaluated.runs)} runs",
+        not_checked="" if split == "test" else "the sealed test rows",
         next_command=f"testigo open-test {short(file or campaign)}",
     )
 

@@ -22,7 +22,7 @@ from testigo.judgement.decision import (
 )
 from testigo.judgement.paired import Paired, compare_paired
 from testigo.judgement.power import minimum_detectable_effect, smallest_decidable_margin
-from testigo.judgement.seeds import OverSeeds, over_seeds
+from testigo.judgement.seeds import OverSeeds, over_seeds, two_way_interval
 from testigo.judgement.units import bootstrap_interval, sign_flip, t_interval
 
 __all__ = [
@@ -48,4 +48,5 @@ __all__ = [
     "smallest_decidable_margin",
     "t_interval",
     "tango_interval",
+    "two_way_interval",
 ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from testigo.errors import DataError
 from testigo.judgement.conclusion import conclude
@@ -18,8 +20,9 @@ from testigo.judgement.decision import (
     improvement_of,
 )
 from testigo.judgement.lines import Line, Pairs, pair_up
-from testigo.judgement.paired import Paired, compare_paired
-from testigo.judgement.seeds import OverSeeds, over_seeds
+from testigo.judgement.paired import Paired, compare_paired, units_of
+from testigo.judgement.seeds import SEEDS_FOR_BOTH, OverSeeds, over_seeds, two_way_interval
+from testigo.judgement.units import Floats
 
 
 class Improve(Protocol):
@@ -174,7 +177,7 @@ def compare(
     results = {name: _compare(pairs, name, kind, alpha, seed) for name, kind in metrics.items()}
     own = improvement_of(results[improve.metric], improve.metric, improve.by, alpha)
     tried = _variants(baseline, tuned, variants or {}, metrics, hypothesis, own.p_value, seed)
-    spread = _seeds(baseline, seeds or {}, metrics, hypothesis)
+    spread = _seeds(baseline, seeds or {}, metrics, hypothesis, seed)
     own = _hold_against_seeds(own, spread)
     guards = tuple(guard_of(results[keep.metric], keep.metric, keep.within) for keep in hypothesis.keep)
     same = pairs.same_outputs
@@ -291,17 +294,24 @@ def _seeds(
     seeds: Mapping[int, Sequence[Line]],
     metrics: Mapping[str, str],
     hypothesis: Hypothesis,
+    seed: int,
 ) -> OverSeeds | None:
     """All seeds' differences of the registered metric, None when there is only one seed."""
     if len(seeds) < 2:
         return None
     metric = hypothesis.improve.metric
-    differences: dict[int, float] = {}
+    rises: dict[int, Floats] = {}
     for number, lines in seeds.items():
         pairs = pair_up(baseline, lines, metrics, f"seed {number}")
-        rises = (b["scores"][metric] - a["scores"][metric] for a, b in zip(pairs.before, pairs.after, strict=True))
-        differences[number] = sum(rises) / len(pairs)
-    return over_seeds(metric, differences, hypothesis.alpha)
+        before, after = ([line["scores"][metric] for line in side] for side in (pairs.before, pairs.after))
+        rises[number] = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
+    found = over_seeds(metric, {number: float(rise.mean()) for number, rise in rises.items()}, hypothesis.alpha)
+    if len(rises) < SEEDS_FOR_BOTH:
+        return found
+    units = [units_of(rise, pairs.groups) for rise in rises.values()]
+    sums = np.stack([sums for sums, _ in units])  # (S, U)
+    low, high = two_way_interval(sums, units[0][1], hypothesis.alpha, seed)
+    return replace(found, both_low=low, both_high=high)
 
 
 def _hold_against_seeds(own: Improvement, seeds: OverSeeds | None) -> Improvement:
@@ -315,7 +325,7 @@ def _hold_against_seeds(own: Improvement, seeds: OverSeeds | None) -> Improvemen
     certain = seeds.rose == count or (count >= 6 and seeds.low is not None and seeds.low > 0)
     if certain and seeds.mean >= own.by - 1e-9:
         return own
-    return Improvement(**{**vars(own), "verdict": "not decided"})
+    return replace(own, verdict="not decided")
 
 
 def _rows(pairs: Pairs, metric: str) -> dict[str, tuple[str, ...]]:

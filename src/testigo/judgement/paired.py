@@ -89,7 +89,7 @@ def compare_paired(
             f"{len(old)} scores before, {len(new)} after, {'no' if groups is None else len(groups)} groups"
         )
     rises = new - old
-    sums, sizes = _units(rises, groups)
+    sums, sizes = units_of(rises, groups)
     fixed, broken = int((rises > 0).sum()), int((rises < 0).sum())
     both_right = int(((rises == 0) & (new == 1)).sum())
     if kind == "binary" and len(sums) == len(rises):
@@ -132,7 +132,7 @@ def checked_scores(values: Sequence[float], kind: str) -> Floats:
     return scores
 
 
-def _units(rises: Floats, groups: Sequence[Hashable] | None) -> tuple[Floats, Floats]:
+def units_of(rises: Floats, groups: Sequence[Hashable] | None) -> tuple[Floats, Floats]:
     """Sums and sizes of the units, in the order in which the groups first appear."""
     if groups is None:
         return rises, np.ones(len(rises))

@@ -5,15 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from scipy.stats import t as student
 
+from testigo.judgement.units import RESAMPLES, Floats
+
+SEEDS_FOR_BOTH: Final = 5
+"""With fewer seeds, drawing them anew says little about seeds that were not tried."""
+
 
 @dataclass(frozen=True)
 class OverSeeds:
-    """The differences of all seeds. With one seed there is no interval, and the ends are None."""
+    """The differences of all seeds.
+
+    `low` and `high` are the t interval over seeds alone, None with one seed. `both_low` and `both_high` let seeds and
+    rows vary, None below five seeds.
+    """
 
     metric: str
     differences: dict[int, float]
@@ -23,6 +32,8 @@ class OverSeeds:
     p_value: float | None
     rose: int
     note: str
+    both_low: float | None = None
+    both_high: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """All fields as a JSON object; seeds become text keys."""
@@ -54,3 +65,27 @@ def over_seeds(metric: str, differences: Mapping[int, float], alpha: float = 0.0
     if count > 1 and least >= alpha:
         note += f"; without assuming a bell curve {count} seeds cannot reach p < {alpha:g} (at best {least:.2g})"
     return OverSeeds(metric, dict(differences), mean, low, high, p_value, rose, note)
+
+
+def two_way_interval(sums: Floats, sizes: Floats, alpha: float, seed: int) -> tuple[float, float]:
+    """The interval of the mean difference when both the seeds and the rows are drawn anew.
+
+    Parameters
+    ----------
+    sums
+        Sum of the rows' differences for each seed and unit. (S, U)
+    sizes
+        Rows of each unit. (U,)
+
+    Source: the pigeonhole bootstrap, Owen 2007, Annals of Applied Statistics 1:386-411; percentile ends.
+    """
+    rng = np.random.default_rng(seed)
+    n_seeds, n_units = sums.shape
+    means: list[Floats] = []
+    for start in range(0, RESAMPLES, 500):  # 500 draws at once keep the weights small
+        draws = min(500, RESAMPLES - start)
+        of_seeds = rng.multinomial(n_seeds, np.full(n_seeds, 1 / n_seeds), size=draws)  # (draws, S)
+        of_units = rng.multinomial(n_units, np.full(n_units, 1 / n_units), size=draws)  # (draws, U)
+        means.append(((of_seeds @ sums) * of_units).sum(axis=1) / (n_seeds * (of_units @ sizes)))
+    low, high = np.quantile(np.concatenate(means), (alpha / 2, 1 - alpha / 2))
+    return float(low), float(high)
