@@ -1,4 +1,4 @@
-"""The watch: diagnoses over the curve of a run, one file a diagnosis.
+"""The watch: diagnoses over the curve of a run and over outputs, one file a diagnosis.
 
 Live, a training loop feeds each step::
 
@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from testigo.rules import Rule, collect
 from testigo.watch.curve import Curve
+from testigo.watch.outputs import Outputs
 from testigo.watch.stream import Watcher
 
-__all__ = ["Curve", "Watcher", "all_rules"]
+__all__ = ["Curve", "Outputs", "Watcher", "all_rules"]
 
 
 def all_rules() -> tuple[Rule, ...]:
