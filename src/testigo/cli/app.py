@@ -12,24 +12,44 @@ import typer
 
 from testigo import __version__
 from testigo.cli import ledger
+from testigo.cli import run as _run
+from testigo.cli.baseline import baseline
+from testigo.cli.check import check
 from testigo.cli.compare import compare
+from testigo.cli.demo import demo
 from testigo.cli.doctor import doctor
+from testigo.cli.dossier import dossier
 from testigo.cli.explain import explain
+from testigo.cli.export import export
 from testigo.cli.new import new
 from testigo.cli.note import note
+from testigo.cli.open_test import open_test
 from testigo.cli.output import print_problems, say
+from testigo.cli.pilot import pilot
 from testigo.cli.plan import plan
+from testigo.cli.show import show
 from testigo.cli.status import status
+from testigo.cli.verify import verify
 from testigo.errors import Problem, TestigoError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     new,
+    check,
+    show,
+    baseline,
+    pilot,
+    _run.run,
     status,
     compare,
+    open_test,
+    export,
+    dossier,
+    verify,
     plan,
     note,
     explain,
     doctor,
+    demo,
 )
 """One line a command, in the order in which a campaign needs them."""
 GROUPS: dict[str, typer.Typer] = {"ledger": ledger.app}
@@ -68,7 +88,7 @@ def _root(
 
 
 for _command in COMMANDS:
-    app.command()(_command)
+    app.command(_command.__name__.replace("_", "-"))(_command)
 for _name, _group in GROUPS.items():
     app.add_typer(_group, name=_name)
 

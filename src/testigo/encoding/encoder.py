@@ -99,7 +99,9 @@ class Encoder:
                 too_long.append((row.id, encoded.n_tokens))
             else:
                 kept.append(encoded)
-            if self.longer == "truncate" and encoded.n_prompt < len(self.frame.prompt_ids(self.task.messages(row.fields))):
+            if self.longer == "truncate" and encoded.n_prompt < len(
+                self.frame.prompt_ids(self.task.messages(row.fields))
+            ):
                 shortened.append(row.id)
             progress()
         if too_long and self.longer != "drop":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
 from typing import Literal
 
 import torch
@@ -74,7 +73,7 @@ def pack(rows: Sequence[EncodedRow], *, share_prefix: bool = True) -> Pack:
     n_prefix = 0
     if share_prefix and len(rows) > 1:
         limit = max(min(row.n_prompt for row in rows) - 1, 0)
-        n_prefix = min(len(commonprefix([row.ids for row in rows])), limit)
+        n_prefix = min(common_prefix([row.ids for row in rows]), limit)
     ids = list(rows[0].ids[:n_prefix])
     positions, segment = list(range(n_prefix)), [0] * n_prefix
     places: list[int] = []
@@ -134,6 +133,14 @@ def pad(rows: Sequence[EncodedRow], *, pad_id: int) -> Pack:
 def lay_out(rows: Sequence[EncodedRow], layout: Literal["packed", "padded"], *, pad_id: int) -> Pack:
     """A microbatch in the campaign's layout."""
     return pack(rows) if layout == "packed" else pad(rows, pad_id=pad_id)
+
+
+def common_prefix(sequences: Sequence[Sequence[int]]) -> int:
+    """How many leading tokens all sequences share."""
+    first, last = min(sequences), max(sequences)  # all others lie between these two
+    return next(
+        (place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last))
+    )
 
 
 def _block_causal(segment: torch.Tensor) -> torch.Tensor:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
 from typing import Any, Literal
 
 import torch
 from transformers import DynamicCache
+
+from testigo.encoding.pack import common_prefix
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def decode_all(
     if not prompts:
         return ()
     device = model.get_input_embeddings().weight.device
-    n_prefix = min(len(commonprefix([tuple(p) for p in prompts])), min(len(p) for p in prompts) - 1)
+    n_prefix = min(common_prefix([tuple(p) for p in prompts]), min(len(p) for p in prompts) - 1)
     prefix = None
     if n_prefix:
         prefix = DynamicCache(config=model.config.get_text_config())
@@ -55,7 +56,9 @@ def decode_all(
     for start in range(0, len(order), batch_size):
         chosen = order[start : start + batch_size]
         rests = [list(prompts[k][n_prefix:]) for k in chosen]
-        for k, answer in zip(chosen, _decode(model, prefix, n_prefix, rests, set(stop_ids), max_new_tokens), strict=True):
+        for k, answer in zip(
+            chosen, _decode(model, prefix, n_prefix, rests, set(stop_ids), max_new_tokens), strict=True
+        ):
             answers[k] = answer
         on_batch(len(answers))
     return tuple(answers[k] for k in range(len(prompts)))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.campaign import Campaign
-from testigo.corpus import Corpus, Row, open_sealed
+from testigo.corpus import Row, open_corpus, open_sealed
 from testigo.disk import write_atomically
 from testigo.errors import TestigoError, report
 
@@ -57,7 +57,8 @@ def evaluate(spec: EvaluationSpec) -> None:
     from testigo.evaluation.predict import lines, predict
     from testigo.model.base import file_sha256
     from testigo.model.device import device, versions
-    from testigo.model.prepare import encoder_of, load_exactly
+    from testigo.model.encoder import encoder_of
+from testigo.model.prepare import load_exactly
 
     settings = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder))
     out = Path(spec.out)
@@ -101,7 +102,7 @@ def evaluate(spec: EvaluationSpec) -> None:
 
 
 def _rows(spec: EvaluationSpec) -> tuple[Row, ...]:
-    corpus = Corpus.load(Path(spec.corpus))
+    corpus = open_corpus(Path(spec.corpus))
     return open_sealed(corpus) if spec.split == "test" else corpus.rows(spec.split)
 
 

@@ -1,6 +1,6 @@
 """Control inputs: prompts whose outputs an export must reproduce, in a fresh process, on any machine.
 
-``python -m testigo.model.control FOLDER --base REF`` re-checks an exported adapter or model and prints one JSON document.
+``python -m testigo.model.control FOLDER --base REF`` re-checks an export and prints one JSON document.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def reproduce(
 def _answer(model: Any, row: str, prompt: tuple[int, ...], stop_ids: set[int], limit: int) -> ControlInput:
     device = model.get_input_embeddings().weight.device
     cache = DynamicCache(config=model.config.get_text_config())
-    ids, written, first = torch.tensor([prompt], device=device), [], None
+    ids = torch.tensor([prompt], device=device)
+    written: list[int] = []
+    first: tuple[float, ...] | None = None
     while len(written) < limit:
         logits = model(input_ids=ids, past_key_values=cache, use_cache=True).logits[0, -1].float()  # (vocabulary,)
         if first is None:

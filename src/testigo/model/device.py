@@ -22,7 +22,7 @@ LIBRARIES = ("torch", "transformers", "peft", "safetensors", "tokenizers", "nump
 
 @dataclass(frozen=True)
 class Memory:
-    """Allocated and reserved are the allocator's, of one device, and never added; resident is the process's own [bytes]."""
+    """Allocated and reserved are one device's and never added; resident is the process's own [bytes]."""
 
     allocated_bytes: int | None
     reserved_bytes: int | None
@@ -84,7 +84,9 @@ def _resident_peak_bytes() -> int:
 def random_state_kept() -> Iterator[None]:
     """Leave the global random state of CPU and accelerator as it was found."""
     kinds = [device().type] if torch.accelerator.is_available() else []
-    with torch.random.fork_rng(devices=range(torch.accelerator.device_count()) if kinds else [], device_type=(kinds or ["cuda"])[0]):
+    with torch.random.fork_rng(
+        devices=range(torch.accelerator.device_count()) if kinds else [], device_type=(kinds or ["cuda"])[0]
+    ):
         yield
 
 

@@ -12,7 +12,7 @@ def tensor_sha256(tensor: torch.Tensor) -> str:
     """Of dtype, shape and every bit."""
     flat = tensor.detach().to("cpu").contiguous()
     sha = hashlib.sha256(f"{flat.dtype} {tuple(flat.shape)}\n".encode())
-    sha.update(flat.reshape(-1).view(torch.uint8).numpy())
+    sha.update(flat.reshape(-1).view(torch.uint8).numpy().data)
     return sha.hexdigest()
 
 

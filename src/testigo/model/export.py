@@ -1,4 +1,4 @@
-"""The adapter, or the whole model, as others will load it: safetensors, tokenizer, template, and what it is bound to."""
+"""The adapter or the whole model, as others will load it: safetensors, tokenizer, template, what it is bound to."""
 
 from __future__ import annotations
 
@@ -166,7 +166,9 @@ def load_export(folder: Path, files: BaseFiles, *, dtype: torch.dtype = torch.fl
     arrived = get_peft_model_state_dict(model)
     saved = load_file(folder / "adapter_model.safetensors")
     lost = sorted(saved.keys() ^ arrived.keys()) + [
-        name for name in saved.keys() & arrived.keys() if not torch.equal(saved[name], arrived[name].to(saved[name].dtype))
+        name
+        for name in saved.keys() & arrived.keys()
+        if not torch.equal(saved[name], arrived[name].to(saved[name].dtype))
     ]
     if lost:
         raise ModelError(

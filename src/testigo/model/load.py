@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from testigo.errors import ModelError
@@ -30,11 +30,37 @@ class Loaded:
     files: BaseFiles
 
 
-def load_tokenizer(files: BaseFiles) -> Any:
-    """The base's own tokenizer with its chat template."""
-    folder = _trainable_folder(files)
+def load_config(files: BaseFiles) -> Any:
+    """The base's configuration, without weights.
+
+    Raises
+    ------
+    ModelError
+        When it is missing or unknown.
+    """
+    folder, options = _readable(files)
     try:
-        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False, **options)
+    except Exception as error:
+        raise ModelError(
+            expected="a model configuration that transformers knows",
+            found=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+            where=str(files.folder),
+            action="check that the folder is complete and the architecture is supported",
+        ) from error
+
+
+def load_tokenizer(files: BaseFiles) -> Any:
+    """The base's own tokenizer with its chat template.
+
+    Raises
+    ------
+    ModelError
+        When there is none.
+    """
+    folder, options = _readable(files)
+    try:
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **options)
     except Exception as error:
         raise ModelError(
             expected="a tokenizer beside the weights",
@@ -60,7 +86,11 @@ def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32) -> Loaded
     tokenizer = load_tokenizer(files)
     try:
         model, report = AutoModelForCausalLM.from_pretrained(
-            _trainable_folder(files), dtype=dtype, trust_remote_code=False, use_safetensors=True, output_loading_info=True
+            _trainable_folder(files),
+            dtype=dtype,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
         )
     except Exception as error:
         raise ModelError(
@@ -69,11 +99,16 @@ def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32) -> Loaded
             where=str(files.folder),
             action="check that the folder is complete and the architecture is supported",
         ) from error
-    faults = {kind: sorted(map(str, report.get(kind) or ())) for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")}
+    faults = {
+        kind: sorted(map(str, report.get(kind) or ()))
+        for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")
+    }
     if faults["missing_keys"] or faults["mismatched_keys"]:
         raise ModelError(
             expected="every weight of the architecture in the files",
-            found="; ".join(f"{kind.replace('_', ' ')}: {', '.join(names[:5])}" for kind, names in faults.items() if names),
+            found="; ".join(
+                f"{kind.replace('_', ' ')}: {', '.join(names[:5])}" for kind, names in faults.items() if names
+            ),
             where=str(files.folder),
             action="use a complete copy of the base",
         )
@@ -86,12 +121,24 @@ def dtype_of(precision: Precision, *, full: bool) -> torch.dtype:
     return torch.float32 if full or precision != "bf16" else _DTYPES[precision]
 
 
+def _readable(files: BaseFiles) -> tuple[Path, dict[str, str]]:
+    """Where configuration and tokenizer are read from, without dequantising a GGUF base for them."""
+    if files.gguf is None:
+        return files.folder, {}
+    kept = _kept(files)
+    return (kept, {}) if (kept / "sums.json").exists() else (files.folder, {"gguf_file": files.gguf})
+
+
+def _kept(files: BaseFiles) -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "testigo" / "bases"
+    return cache / files.identity.weights_sha256
+
+
 def _trainable_folder(files: BaseFiles) -> Path:
     """The folder to load from. A GGUF base is dequantised once and kept as safetensors, known by its content."""
     if files.gguf is None:
         return files.folder
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "testigo" / "bases"
-    kept = cache / files.identity.weights_sha256
+    kept = _kept(files)
     if not _is_whole(kept):
         _dequantise(files, kept)
     return kept

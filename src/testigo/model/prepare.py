@@ -1,4 +1,4 @@
-"""A campaign's model in memory: the exact base, the adapter with trained weights, and the encoder that fits it."""
+"""A campaign's model in memory: the exact base, and the adapter with trained weights."""
 
 from __future__ import annotations
 
@@ -11,14 +11,10 @@ from safetensors.torch import load_file
 from torch import nn
 
 from testigo.campaign import Campaign
-from testigo.encoding import Encoder, Frame
 from testigo.errors import ModelError
 from testigo.model.adapter import attach, trained_parameters
 from testigo.model.base import locate
 from testigo.model.load import Loaded, dtype_of, load_base
-from testigo.tasks import task_for
-
-_NO_LIMIT = 1 << 20
 
 
 def load_exactly(
@@ -78,23 +74,3 @@ def fill(parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, torch.Ten
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(tensors[name])
-
-
-def encoder_of(settings: Campaign, loaded: Loaded) -> Encoder:
-    """The one encoder of a campaign, for training and evaluation alike.
-
-    The longest row is what the campaign says, and never more than the base can take.
-    """
-    config, generation = loaded.model.config, getattr(loaded.model, "generation_config", None)
-    eos = getattr(generation, "eos_token_id", None)
-    stops = tuple(eos) if isinstance(eos, list) else () if eos is None else (int(eos),)
-    model_maximum = int(getattr(config, "max_position_embeddings", None) or _NO_LIMIT)
-    own = settings.encoding.maximum_length
-    return Encoder(
-        frame=Frame(loaded.tokenizer, stops),
-        task=task_for(settings),
-        maximum_length=min(own, model_maximum) if own else model_maximum,
-        longer=settings.encoding.longer,
-        reserve=settings.evaluation.max_new_tokens,
-        input_field=settings.task.input,
-    )

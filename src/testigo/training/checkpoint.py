@@ -18,10 +18,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from testigo.disk import sync_folder
 from testigo.errors import WorkspaceError
 from testigo.model.base import file_sha256
 from testigo.model.prepare import fill
-from testigo.disk import sync_folder
 
 _FILES = ("weights.safetensors", "optimizer.safetensors", "state.json")
 
@@ -52,7 +52,11 @@ def due_every(every: int | str, n_updates: int) -> int:
 
 
 def save(
-    folder: Path, update: int, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer, state: dict[str, Any]
+    folder: Path,
+    update: int,
+    parameters: Mapping[str, nn.Parameter],
+    optimizer: torch.optim.Optimizer,
+    state: dict[str, Any],
 ) -> Path:
     """Write a checkpoint and prove by reading it back that it is whole.
 
@@ -160,7 +164,9 @@ def restore(checkpoint: Checkpoint, parameters: Mapping[str, nn.Parameter], opti
         optimizer.state[parameter][moment] = value.to(parameter.device if value.ndim else "cpu", copy=True)
 
 
-def optimizer_tensors(parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+def optimizer_tensors(
+    parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer
+) -> dict[str, torch.Tensor]:
     """The optimizer's state by parameter name: ``layer.weight/exp_avg``."""
     return {
         f"{name}/{key}": value.detach().to("cpu").contiguous()

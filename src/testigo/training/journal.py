@@ -1,4 +1,4 @@
-"""What a run writes while it goes: steps, validations, findings; and how a resume takes back what is not in a checkpoint."""
+"""What a run writes while it goes, and how a resume takes back what is not in its checkpoint."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from testigo.rules import Finding
 from testigo.disk import write_atomically
+from testigo.rules import Finding
 
 
 class Journal:

@@ -109,7 +109,8 @@ class Session:
         Returns the loss [nats per supervised token] and each row's own.
         """
         n_supervised = sum(pack.n_supervised for pack in packs)
-        total, by_row = 0.0, {}
+        total = 0.0
+        by_row: dict[str, float] = {}
         for number, pack in enumerate(packs):
             torch.manual_seed(seed_of(self.seed, update, number))
             with optimizer.autocast(self.settings.model.precision, self.device):
@@ -229,7 +230,7 @@ class Session:
                 return outcome or Outcome("diverged", f"{stops[0].code} {stops[0].name}: {stops[0].observed}")
             update, last = self.progress.update, self.progress.update == self.order.n_updates
             improved = False
-            if update % training.validate_every == 0 or last:
+            if last or (training.validate_every and update % training.validate_every == 0):
                 line = self.validate()
                 self.journal.step(line)
                 if not math.isfinite(line["validation_loss"]):
@@ -250,8 +251,7 @@ class Session:
             planned_learning_rates=[self.learning_rate(u) for u in range(1, self.order.n_updates + 1)],
             vocabulary_size=self.model.get_input_embeddings().weight.shape[0],
         )
-        for line in self.journal.steps():
-            watcher.feed(line)
+        watcher.replay(self.journal.steps())
         return watcher
 
     def _record(self, findings: Sequence[Any]) -> list[Any]:

@@ -69,7 +69,8 @@ def evaluating(model: Any) -> Iterator[None]:
 
 def split_loss(model: Any, packs: Iterable[Pack], *, autocast: Any = None) -> SplitLoss:
     """Token-weighted loss of a split, streamed: no logits outlive their batch. Sums are kept in double precision."""
-    total, n_tokens, rows = 0.0, 0, {}
+    total, n_tokens = 0.0, 0
+    rows: dict[str, float] = {}
     with evaluating(model):
         for pack in packs:
             with autocast or contextlib.nullcontext():

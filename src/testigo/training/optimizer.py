@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 
-def build_optimizer(parameters: dict[str, nn.Parameter], *, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
+def build_optimizer(
+    parameters: dict[str, nn.Parameter], *, learning_rate: float, weight_decay: float
+) -> torch.optim.AdamW:
     """AdamW (Loshchilov & Hutter, arXiv 1711.05101). Vectors (norms, biases) are not decayed, as is usual."""
     decayed = [p for p in parameters.values() if p.ndim >= 2]
     plain = [p for p in parameters.values() if p.ndim < 2]

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from testigo.campaign import Campaign
-from testigo.corpus import Corpus, Row
+from testigo.corpus import Corpus, Row, open_corpus
 from testigo.encoding import Encoder
 from testigo.model.device import device
+from testigo.model.encoder import encoder_of
 from testigo.model.load import Loaded
-from testigo.model.prepare import encoder_of, load_exactly
+from testigo.model.prepare import load_exactly
 from testigo.training.loop import Session
 from testigo.training.order import Order
 from testigo.training.spec import RunSpec
@@ -56,7 +57,7 @@ def prepare(spec: RunSpec) -> Prepared:
         # Non-reentrant: the reentrant kind loses the gradients of adapters over frozen embeddings.
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     model.to(device())
-    return Prepared(settings, loaded, model, encoder_of(settings, loaded), Corpus.load(Path(spec.corpus)))
+    return Prepared(settings, loaded, model, encoder_of(settings, loaded), open_corpus(Path(spec.corpus)))
 
 
 def session(spec: RunSpec, prepared: Prepared, folder: Path) -> Session:

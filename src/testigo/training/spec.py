@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from testigo.campaign import Campaign
-from testigo.errors import ResumeRefused, WorkspaceError
 from testigo.disk import write_atomically
+from testigo.errors import ResumeRefused, WorkspaceError
 
 
 @dataclass(frozen=True)

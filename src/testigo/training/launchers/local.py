@@ -35,7 +35,9 @@ class WorkerDied(Exception):
         super().__init__(f"the worker ended by {how}; its last words are in {log}")
 
 
-def start(module: str, *arguments: str, log: Path, on_start: Callable[[int], object] = lambda pid: None) -> Iterator[None]:
+def start(
+    module: str, *arguments: str, log: Path, on_start: Callable[[int], object] = lambda pid: None
+) -> Iterator[None]:
     """Start ``python -m MODULE ARGUMENTS`` and yield about five times a second until it ends.
 
     The caller reads what the worker writes between yields. Standard output and error go to `log`. When the caller is
@@ -103,4 +105,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.kill()
         process.wait()
-

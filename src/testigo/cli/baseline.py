@@ -1,0 +1,45 @@
+"""`testigo baseline`."""
+
+from __future__ import annotations
+
+import json
+
+from testigo.cli.opening import opened
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show_table
+
+
+def baseline(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
+    """Evaluate the base on the validation rows, and say which difference these rows can detect at all.
+
+    Example: testigo baseline campaign.yaml
+    """
+    with opened(campaign, workspace) as grounds:
+        from testigo.conductor import measure
+        from testigo.judgement import minimum_detectable_effect
+
+        path = measure.baseline(grounds)
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        hypothesis, metrics = grounds.campaign.hypothesis, grounds.task.metrics
+    groups = [line["group"] for line in lines]
+    scores = {name: [line["scores"][name] for line in lines] for name in metrics}
+    means = {name: sum(values) / len(values) for name, values in scores.items()}
+    detectable = {
+        name: minimum_detectable_effect(scores[name], kind=kind, groups=groups, alpha=hypothesis.alpha)
+        for name, kind in metrics.items()
+    }
+    margins = {hypothesis.improve.metric: hypothesis.improve.by, **{k.metric: k.within for k in hypothesis.keep}}
+    if as_json:
+        print_json({"ok": True, "rows": len(lines), "metrics": means, "detectable": detectable, "margins": margins,
+                    "predictions": path})  # fmt: skip
+    else:
+        show_table(
+            ("metric", "baseline", "detectable", "registered"),
+            [(name, f"{means[name]:.3f}", f"{detectable[name]:.3f}", f"{margins[name]:.3f}" if name in margins else "")
+             for name in metrics],
+        )  # fmt: skip
+    small = [name for name, margin in margins.items() if detectable[name] > margin]
+    ending(
+        checked=f"{len(lines)} validation rows; outputs are in {short(path)}",
+        not_checked=f"too few rows for the registered margin of {', '.join(small)}" if small else "",
+        next_command=f"testigo pilot {short(campaign)}",
+    )

@@ -1,0 +1,29 @@
+"""Findings for a reader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from testigo.cli.output import show
+
+if TYPE_CHECKING:
+    from testigo.rules import Verdict
+
+_STYLES = {"stop": "bold red", "warn": "yellow", "note": "cyan"}
+_SHOWN_ROWS = 8
+
+
+def print_verdict(verdict: Verdict) -> None:
+    """Each finding with its rows and remedy; then how many rules passed and which could not be checked."""
+    waived = verdict.waived or {}
+    for finding in verdict.findings:
+        mark = " (waived: " + waived[finding.code] + ")" if finding.code in waived else ""
+        show(f"{finding.severity} {finding.code} {finding.name}{mark}", _STYLES[finding.severity])
+        show(f"  observed: {finding.observed}")
+        if finding.rows:
+            more = f" and {len(finding.rows) - _SHOWN_ROWS} more" if len(finding.rows) > _SHOWN_ROWS else ""
+            show(f"  rows:     {', '.join(finding.rows[:_SHOWN_ROWS])}{more}")
+        show(f"  do:       {finding.remedy}")
+    show(f"{len(verdict.passed)} rules passed, {len(verdict.findings)} found something.")
+    if verdict.not_checked:
+        show(f"could not be checked: {', '.join(skipped.code for skipped in verdict.not_checked)}")

@@ -1,0 +1,71 @@
+"""What the commands that work on a campaign begin with: file, rules, workspace, ledger, one process at a time."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from testigo.cli.terminal import Terminal
+from testigo.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from testigo.campaign import Campaign
+    from testigo.conductor.grounds import Grounds
+
+
+def load_campaign(path: Path) -> Campaign:
+    """The campaign of a file, or of the workspace that it made; limits and waivers are held against the rules."""
+    from testigo.campaign import Workspace, load
+    from testigo.campaign.against_rules import check_rules
+    from testigo.gates import all_rules
+
+    file = path
+    if path.is_dir():
+        found = Workspace.find(path).campaign_path
+        if found is None or not found.is_file():
+            raise WorkspaceError(
+                expected="the campaign file that made this workspace",
+                found=f"no file at {found}",
+                where=str(path),
+                action="name the campaign file itself",
+            )
+        file = found
+    campaign = load(file)
+    check_rules(campaign, all_rules(tuple(campaign.folder / name for name in campaign.rules.files)))
+    return campaign
+
+
+@contextmanager
+def opened(path: Path, workspace: Path | None) -> Iterator[Grounds]:
+    """The grounds of a campaign, with progress on the terminal. A second process on the same workspace is refused."""
+    from testigo.campaign import Workspace
+    from testigo.conductor.grounds import Grounds
+    from testigo.ledger import Ledger, kinds
+
+    campaign = load_campaign(path)
+    given = workspace if workspace is not None else path if path.is_dir() else None
+    place = Workspace.for_campaign(campaign, given)
+    is_new = not place.exists
+    place.create(campaign)
+    with _alone(place.root), Ledger.open(place.ledger_path) as ledger, Terminal() as terminal:
+        if is_new:
+            ledger.append(kinds.WORKSPACE_CREATED, {"campaign": campaign.name, "identity": campaign.identity()})
+        yield Grounds(campaign, place, ledger, terminal)
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    with (root / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise WorkspaceError(
+                expected="no other testigo at work in this workspace",
+                found="one that is",
+                where=str(root),
+                action="wait until it has ended; testigo status tells how far it is",
+            ) from None
+        yield

@@ -1,0 +1,89 @@
+"""`testigo run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from testigo.cli.opening import opened
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show
+
+if TYPE_CHECKING:
+    from testigo.conductor.grounds import Grounds
+
+AmendFlag = Annotated[
+    str | None, typer.Option("--amend", metavar="REASON", help="Why the campaign was changed after runs had begun.")
+]
+YesFlag = Annotated[
+    bool, typer.Option("--yes", help="Confirm samples without looking; the ledger says that nobody looked.")
+]
+
+
+def run(
+    campaign: CampaignPath,
+    workspace: WorkspaceFlag = None,
+    amend: AmendFlag = None,
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """The whole campaign: baseline, pilot, every run, comparison, export, dossier. Run it again to go on.
+
+    Example: testigo run campaign.yaml
+    """
+    from testigo.conductor import story
+
+    with opened(campaign, workspace) as grounds:
+        _confirm_samples(grounds, yes)
+        comparison = story.run(grounds, amend=amend)
+        document = report(grounds, comparison)
+    _print(document, campaign, as_json)
+
+
+def _confirm_samples(grounds: Grounds, yes: bool) -> None:
+    """Ask once whether samples look right; without a terminal or with --yes the ledger says that nobody looked."""
+    import sys
+
+    from testigo.cli.show import print_rows
+    from testigo.ledger import kinds
+    from testigo.pilot.check import check
+
+    if any(e.body["corpus"] == grounds.corpus.fingerprint for e in grounds.ledger.events(kind=kinds.SAMPLES_CONFIRMED)):
+        return
+    looked = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    if looked:
+        checked = check(grounds.campaign, grounds.corpus, grounds.base)
+        by_category = {row.category: row for row in reversed(checked.rows["train"])}
+        print_rows(checked.encoder, list(by_category.values()))
+        if not typer.confirm("Do these samples show what the model should see (green counts in the loss)?", err=True):
+            raise typer.Exit(1)
+    grounds.ledger.append(kinds.SAMPLES_CONFIRMED, {"corpus": grounds.corpus.fingerprint, "looked": looked})
+
+
+def report(grounds: Grounds, comparison: Any) -> dict[str, Any]:
+    """What a whole campaign came to."""
+    runs = [{"id": run.id, "variant": run.variant, "seed": run.seed, "state": run.state, "cause": run.cause,
+             "updates": run.updates} for run in grounds.ledger.runs()]  # fmt: skip
+    return {
+        "ok": comparison is not None,
+        "conclusion": comparison.conclusion if comparison is not None else "no run of the control ended well",
+        "comparison": comparison.to_json() if comparison is not None else None,
+        "runs": runs,
+        "dossier": grounds.workspace.dossier / "index.html",
+    }
+
+
+def _print(document: dict[str, Any], campaign: Path, as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+    else:
+        show(document["conclusion"], "bold")
+        show(f"dossier: {short(document['dossier'])}")
+    ending(
+        checked="every phase by the pilot, every run, the validation rows, the export in a fresh process",
+        not_checked="the sealed test rows",
+        next_command=f"testigo open-test {short(campaign)} --because '…'",
+    )
+    if not document["ok"]:
+        raise typer.Exit(1)

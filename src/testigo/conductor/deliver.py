@@ -1,0 +1,102 @@
+"""What leaves the workspace: the adapter, proved in a fresh process, and the dossier."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from testigo.campaign import planned_runs
+from testigo.conductor.grounds import Grounds
+from testigo.dossier import build_dossier, in_fresh_process
+from testigo.errors import VerificationFailed, WorkspaceError
+from testigo.ledger import kinds
+from testigo.model.export_worker import ExportSpec
+from testigo.training.launchers import local
+
+N_CONTROL_INPUTS = 4
+
+
+def export(grounds: Grounds, out: Path | None = None) -> Path:
+    """The control's adapter or model, bound to its base; reproduced in a fresh process; with a copy for the dossier.
+
+    Raises
+    ------
+    WorkspaceError
+        When no run of the control ended well, or when `out` holds something else.
+    VerificationFailed
+        When a fresh process does not reproduce the control inputs.
+    """
+    for planned in planned_runs(grounds.campaign):
+        weights = grounds.best_weights(planned)
+        if planned.variant == "control" and weights is not None:
+            break
+    else:
+        raise WorkspaceError(
+            expected="a run of the control that ended well",
+            found="none",
+            where=str(grounds.workspace.root),
+            action="run testigo run first; testigo status tells how its runs stand",
+        )
+    spec = grounds.spec(planned)
+    folder = grounds.workspace.run(spec.run_id) / "export"
+    wanted = ExportSpec(
+        campaign=spec.campaign,
+        campaign_folder=spec.campaign_folder,
+        corpus=spec.corpus,
+        base_digest=spec.base_digest,
+        weights=str(weights.resolve()),
+        seed=planned.seed,
+        control_rows=tuple(sorted(row.id for row in grounds.corpus.rows("validation"))[:N_CONTROL_INPUTS]),
+        out=str(folder.resolve()),
+    )
+    if not (folder / "testigo.json").exists():
+        grounds.reporter.say("export: the adapter and its control inputs")
+        path = wanted.write(folder.with_name("export.json"))
+        local.finish("testigo.model.export_worker", str(path), log=folder.with_name("export-log.txt"))
+        _prove(grounds, folder)
+    _copy(folder, grounds.workspace.dossier / "adapter", replace=True)
+    if out is not None:
+        _copy(folder, out, replace=False)
+    digest = json.loads((folder / "testigo.json").read_text(encoding="utf-8"))["weights_sha256"]
+    grounds.record(kinds.EXPORTED, {"weights_sha256": digest}, run=spec.run_id)
+    return out or grounds.workspace.dossier / "adapter"
+
+
+def dossier(grounds: Grounds) -> Path:
+    """The report that others can verify."""
+    made = build_dossier(grounds.workspace, grounds.campaign, grounds.ledger)
+    grounds.reporter.say(f"dossier: {made / 'index.html'}")
+    return made
+
+
+def _prove(grounds: Grounds, folder: Path) -> None:
+    base = grounds.campaign.model.base
+    if base.startswith("path:"):
+        base = f"path:{(grounds.campaign.folder / base.removeprefix('path:')).resolve()}"
+    answer = in_fresh_process(base)(folder)
+    if not answer.get("ok"):
+        shutil.rmtree(folder)
+        raise VerificationFailed(
+            expected="the control inputs reproduced by a fresh process",
+            found="; ".join(map(str, answer.get("faults", ()))) or "no answer",
+            where=str(folder),
+            action="report this with the export's log; the trained weights are safe in the run's checkpoint",
+        )
+    grounds.reporter.say(f"export: {answer['outputs_equal']} of {answer['control_rows']} control inputs reproduced")
+
+
+def _copy(folder: Path, place: Path, *, replace: bool) -> None:
+    if place.exists():
+        kept, new = place / "testigo.json", folder / "testigo.json"
+        if kept.exists() and kept.read_bytes() == new.read_bytes():
+            return
+        if not replace:
+            raise WorkspaceError(
+                expected="a new folder",
+                found="one that holds something else",
+                where=str(place),
+                action="name another folder with --out; an old adapter is never overwritten",
+            )
+        shutil.rmtree(place)
+    shutil.copytree(folder, place)

@@ -1,0 +1,91 @@
+"""What every step stands on: campaign, workspace, ledger, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from testigo.campaign import Campaign, PlannedRun, Workspace, run_definition, run_id
+from testigo.corpus import Corpus, build
+from testigo.ledger import Ledger, kinds
+from testigo.model.base import BaseFiles, locate
+from testigo.tasks import Task, task_for
+from testigo.training.journal import read_lines
+from testigo.training.spec import RunSpec
+from testigo.training.start import Reporter
+
+ENDED_WELL = ("completed", "stopped-early")
+
+
+@dataclass
+class Grounds:
+    """One campaign in its workspace."""
+
+    campaign: Campaign
+    workspace: Workspace
+    ledger: Ledger
+    reporter: Reporter
+
+    @cached_property
+    def task(self) -> Task:
+        """What a row asks and how an answer is scored."""
+        return task_for(self.campaign)
+
+    @cached_property
+    def base(self) -> BaseFiles:
+        """The base on this disk, with its digest."""
+        return locate(self.campaign.model.base, relative_to=self.campaign.folder)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The rows: read, cleaned, split, sealed; recorded once."""
+        corpus = build(self.campaign, self.workspace.corpus, lambda row: self.task.problems(row.fields))
+        self.record(kinds.CORPUS_BUILT, {"fingerprint": corpus.fingerprint, "rows": corpus.counts})
+        counts = ", ".join(f"{n} {split}" for split, n in corpus.counts.items())
+        self.reporter.say(f"corpus {corpus.fingerprint[:12]}: {counts} rows ({corpus.note})")
+        return corpus
+
+    def spec(self, planned: PlannedRun) -> RunSpec:
+        """The frozen spec of a planned run."""
+        return RunSpec(
+            run_id=run_id(planned, corpus=self.corpus.fingerprint, base=self.base.digest),
+            variant=planned.variant,
+            seed=planned.seed,
+            campaign=planned.campaign.to_json(),
+            campaign_folder=str(self.campaign.folder),
+            corpus=str(self.corpus.folder.resolve()),
+            base_digest=self.base.digest,
+        )
+
+    def definition(self, planned: PlannedRun) -> dict[str, Any]:
+        """What makes a run the run that it is."""
+        return run_definition(planned, corpus=self.corpus.fingerprint, base=self.base.digest)
+
+    def best_weights(self, planned: PlannedRun) -> Path | None:
+        """The trained tensors of a run's best checkpoint; None when the run did not end well."""
+        spec = self.spec(planned)
+        state = next((run.state for run in self.ledger.runs() if run.id == spec.run_id), "planned")
+        if state not in ENDED_WELL:
+            return None
+        folder = self.workspace.run(spec.run_id)
+        losses = [
+            (float(x["validation_loss"]), x["update"])
+            for x in read_lines(folder / "steps.jsonl")
+            if "validation_loss" in x
+        ]
+        return folder / "checkpoints" / f"{min(losses)[1]:06d}" / "weights.safetensors"
+
+    def progress_of(self, run: str) -> tuple[int | None, float | None]:
+        """Updates and seconds of a run, read off its journal."""
+        steps = [line for line in read_lines(self.workspace.run(run) / "steps.jsonl") if "loss" in line]
+        if not steps:
+            return None, None
+        return max(line["update"] for line in steps), sum(line["seconds"] for line in steps)
+
+    def record(self, kind: str, body: dict[str, Any], *, run: str | None = None) -> None:
+        """Append an event, unless the last of its kind and run already says so."""
+        known = self.ledger.events(kind=kind, run=run) if run else self.ledger.events(kind=kind)
+        if not any(event.body == body for event in known):
+            self.ledger.append(kind, body, run=run)

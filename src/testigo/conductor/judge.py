@@ -1,0 +1,49 @@
+"""The comparison that the hypothesis asked for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from testigo.campaign import planned_runs
+from testigo.conductor import measure
+from testigo.conductor.grounds import Grounds
+from testigo.disk import write_atomically
+from testigo.judgement import Comparison, compare
+from testigo.ledger import kinds
+from testigo.model.base import file_sha256
+from testigo.training.journal import read_lines
+
+
+def compare_runs(grounds: Grounds, split: str = "validation") -> Comparison | None:
+    """Baseline against control and variants on the same rows. None when no run of the control ended well.
+
+    The registered run of the control is that of the first seed in the file: never the best one.
+    """
+    outputs: dict[str, dict[int, list[dict[str, Any]]]] = {}
+    runs: dict[tuple[str, int], str] = {}
+    for planned in planned_runs(grounds.campaign):
+        run = grounds.spec(planned).run_id
+        made = grounds.workspace.run(run) / "predictions" / f"{split}.jsonl"
+        if made.exists() and grounds.best_weights(planned) is not None:
+            outputs.setdefault(planned.variant, {})[planned.seed] = read_lines(made)
+            runs[planned.variant, planned.seed] = run
+    control = outputs.pop("control", {})
+    if not control:
+        grounds.reporter.say("no run of the control ended well: there is nothing to compare")
+        return None
+    seed = next(seed for seed in grounds.campaign.seeds if seed in control)
+    comparison = compare(
+        read_lines(measure.baseline(grounds, split)),
+        control[seed],
+        metrics=dict(grounds.task.metrics),
+        hypothesis=grounds.campaign.hypothesis,
+        variants={name: by_seed[min(by_seed)] for name, by_seed in outputs.items()},
+        seeds=control if len(control) > 1 else None,
+    )
+    document = {**comparison.to_json(), "split": split, "run": runs["control", seed]}
+    name = "comparison.json" if split == "validation" else f"comparison-{split}.json"
+    path = grounds.workspace.root / name
+    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False))
+    grounds.record(kinds.COMPARED, {"split": split, "run": document["run"], "sha256": file_sha256(path)})
+    return comparison

@@ -1,0 +1,119 @@
+"""Baseline, pilot, and the outputs of each run: what is measured, by processes of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from testigo.campaign import Campaign, PlannedRun, planned_runs
+from testigo.campaign.campaign import digest
+from testigo.conductor.grounds import Grounds
+from testigo.errors import GateFailed, Problem
+from testigo.evaluation.worker import PROGRESS, EvaluationSpec
+from testigo.ledger import kinds
+from testigo.model.base import file_sha256
+from testigo.pilot.verdict import judge_pilot
+from testigo.rules import Finding, Verdict
+from testigo.training.start import follow
+
+
+def baseline(grounds: Grounds, split: str = "validation") -> Path:
+    """The base's outputs on a split, made once for all runs. Returns the predictions file."""
+    own = grounds.campaign.canonical()
+    settings = {name: own[name] for name in ("task", "evaluation", "encoding")}
+    defines = {**settings, "precision": grounds.campaign.model.precision, "corpus": grounds.corpus.fingerprint}
+    fingerprint = digest({**defines, "base": grounds.base.digest})[:16]
+    out = grounds.workspace.baseline(fingerprint) / "predictions"
+    made = _evaluate(grounds, grounds.campaign, out, split, "baseline", weights=None, seed=0)
+    grounds.record(kinds.BASELINE_EVALUATED, {"fingerprint": fingerprint, "split": split, "sha256": file_sha256(made)})
+    return made
+
+
+def evaluate(grounds: Grounds, planned: PlannedRun, split: str = "validation") -> Path | None:
+    """The outputs of a run's best checkpoint on a split; None when the run did not end well."""
+    weights = grounds.best_weights(planned)
+    if weights is None:
+        return None
+    run = grounds.spec(planned).run_id
+    out = grounds.workspace.run(run) / "predictions"
+    made = _evaluate(grounds, planned.campaign, out, split, run, weights=weights, seed=planned.seed)
+    body = {"split": split, "checkpoint": weights.parent.name, "sha256": file_sha256(made)}
+    grounds.record(kinds.RUN_EVALUATED, body, run=run)
+    return made
+
+
+def _evaluate(
+    grounds: Grounds, campaign: Campaign, out: Path, split: str, name: str, *, weights: Path | None, seed: int
+) -> Path:
+    made = out / f"{split}.jsonl"
+    if not made.exists():
+        spec = EvaluationSpec(
+            campaign=campaign.to_json(),
+            campaign_folder=str(campaign.folder),
+            corpus=str(grounds.corpus.folder.resolve()),
+            base_digest=grounds.base.digest,
+            weights=str(weights.resolve()) if weights else None,
+            seed=seed,
+            split=split,
+            out=str(out.resolve()),
+        )
+        path = spec.write(out / f"{split}.spec.json")
+        step = f"evaluate {name}"
+        follow("testigo.evaluation.worker", path, progress=out / PROGRESS, step=step, reporter=grounds.reporter)
+    return made
+
+
+def pilot(grounds: Grounds) -> Verdict:
+    """Every phase once, judged. A pilot is found again on the same platform with the same settings.
+
+    Raises
+    ------
+    GateFailed
+        With each finding that stops, its observation and its remedy.
+    """
+    folder, control = pilot_folder(grounds), planned_runs(grounds.campaign)[0]
+    if not (folder / "findings.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)  # a pilot that was killed starts anew
+        spec = grounds.spec(control).write(folder)
+        follow("testigo.pilot.worker", spec, progress=folder / "phases.json", step="pilot", reporter=grounds.reporter)
+    verdict = judge_pilot(folder, grounds.campaign)
+    codes = sorted(finding.code for finding in verdict.findings)
+    grounds.record(kinds.PILOT_FINISHED, {"fingerprint": folder.name, "ok": verdict.ok, "findings": codes})
+    for code, reason in grounds.campaign.waive.items():
+        grounds.record(kinds.GATE_WAIVED, {"code": code, "reason": reason})
+    grounds.reporter.say(
+        f"pilot: {'passed' if verdict.ok else 'failed'}. {len(verdict.passed)} checks passed, "
+        f"{len(verdict.findings)} findings, {len(verdict.not_checked)} could not be checked"
+    )
+    for finding in verdict.findings:
+        grounds.reporter.say(f"  {finding.severity} {finding.code} {finding.name}: {finding.observed}")
+    if not verdict.ok:
+        raise GateFailed(problems=[problem(finding, folder) for finding in verdict.stops])
+    return verdict
+
+
+def pilot_folder(grounds: Grounds) -> Path:
+    """Where the pilot of these settings on this platform lies."""
+    from testigo.model.device import platform_description  # needs torch
+
+    control = planned_runs(grounds.campaign)[0]
+    defines = {**grounds.definition(control), "platform": platform_description()}
+    return grounds.workspace.pilot(digest(defines)[:16])
+
+
+def problem(finding: Finding, where: Path) -> Problem:
+    """A finding that stops, as an error of four parts."""
+    return Problem(
+        expected=f"gate {finding.code} {finding.name} to pass",
+        found=finding.observed,
+        where=f"phase {finding.phase}; the evidence is in {where}",
+        action=f"{finding.remedy} (testigo explain {finding.code}; or waive it with a reason)",
+    )
+
+
+def phases_of(folder: Path) -> list[dict[str, Any]]:
+    """The pilot's phase table."""
+    phases: list[dict[str, Any]] = json.loads((folder / "phases.json").read_text(encoding="utf-8"))["phases"]
+    return phases

@@ -1,0 +1,92 @@
+"""One run after the other, each recorded before it starts."""
+
+from __future__ import annotations
+
+import time
+
+from testigo.campaign import Campaign, PlannedRun
+from testigo.conductor.grounds import Grounds
+from testigo.errors import Interrupted, TestigoError, WorkspaceError
+from testigo.training import start
+from testigo.training.launchers import local
+from testigo.training.order import Order
+
+# A worker whose starter was killed ends within one update; this is how long the next start waits for that.
+PATIENCE_SECONDS = 120.0
+
+
+def train(grounds: Grounds, planned: PlannedRun) -> None:
+    """One run to its end, from where it stood. Every end is recorded, none is replaced.
+
+    Raises
+    ------
+    Interrupted
+        When the run was stopped from outside, or its process died.
+    """
+    spec, ledger = grounds.spec(planned), grounds.ledger
+    run = ledger.plan_run(spec.run_id, variant=planned.variant, seed=planned.seed, defines=grounds.definition(planned))
+    if run.state == "running":
+        _wait_for(grounds, spec.run_id)
+    elif run.state not in ("planned", "interrupted"):
+        return
+    path = spec.write(grounds.workspace.run(spec.run_id))
+    try:
+        result = start.train(
+            path,
+            n_updates=n_updates(planned.campaign, grounds.corpus.counts["train"]),
+            reporter=grounds.reporter,
+            on_start=lambda pid: ledger.start_run(spec.run_id, pid=pid),
+        )
+    except (TestigoError, local.WorkerDied, KeyboardInterrupt) as stopped:
+        updates, seconds = grounds.progress_of(spec.run_id)
+        ledger.end_run(spec.run_id, state="interrupted", cause=_cause(stopped), updates=updates, seconds=seconds)
+        if isinstance(stopped, local.WorkerDied):
+            raise _died(stopped) from stopped
+        raise
+    ended = {name: result[name] for name in ("state", "cause", "updates", "seconds")}
+    ledger.end_run(spec.run_id, **ended)
+    grounds.reporter.say(f"run {spec.run_id}: {result['state']} ({result['cause']})")
+
+
+def n_updates(campaign: Campaign, n_rows: int) -> int:
+    """How many updates a run plans."""
+    training = campaign.training
+    return Order.planned(
+        n_rows=n_rows,
+        microbatch=training.microbatch,
+        accumulation=training.accumulation,
+        replicas=campaign.machine.processes,
+        seed=0,
+        updates=training.updates,
+        epochs=training.epochs,
+    ).n_updates
+
+
+def _wait_for(grounds: Grounds, run: str) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while run not in grounds.ledger.mark_dead(progress=grounds.progress_of):
+        if time.monotonic() > until:
+            raise WorkspaceError(
+                expected="no other process on this run",
+                found="a process that still works on it",
+                where=f"run {run} in {grounds.workspace.root}",
+                action="wait until the other testigo run has ended, or stop it",
+            )
+        time.sleep(0.5)
+
+
+def _cause(stopped: BaseException) -> str:
+    if isinstance(stopped, TestigoError) and not isinstance(stopped, Interrupted):
+        return stopped.problems[0].found
+    if isinstance(stopped, local.WorkerDied):
+        return str(stopped)
+    return "asked to stop"
+
+
+def _died(stopped: local.WorkerDied) -> Interrupted:
+    return Interrupted(
+        expected="the run to go on to its end",
+        found=str(stopped),
+        where=str(stopped.log),
+        action="run the same command again to go on from the last whole checkpoint",
+    )

@@ -1,0 +1,69 @@
+"""The process that exports a run: ``python -m testigo.model.export_worker SPEC.json``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from testigo.campaign import Campaign
+from testigo.corpus import open_corpus
+from testigo.errors import TestigoError, report
+
+
+@dataclass(frozen=True)
+class ExportSpec:
+    """Which trained tensors become which export, and the validation rows that serve as control inputs."""
+
+    campaign: dict[str, Any]
+    campaign_folder: str
+    corpus: str
+    base_digest: str
+    weights: str
+    seed: int
+    control_rows: tuple[str, ...]
+    out: str
+
+    def write(self, path: Path) -> Path:
+        """As JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False), encoding="utf-8")
+        return path
+
+
+def run(spec: ExportSpec) -> None:
+    """Load, export, and tell what was written."""
+    from testigo.model.device import device
+    from testigo.model.export import export
+    from testigo.model.encoder import encoder_of
+from testigo.model.prepare import load_exactly
+
+    settings = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder))
+    loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=Path(spec.weights))
+    model.to(device())
+    encoder = encoder_of(settings, loaded)
+    rows = {row.id: row for row in open_corpus(Path(spec.corpus)).rows("validation")}
+    export(
+        model,
+        loaded,
+        Path(spec.out),
+        prompts={row_id: encoder.prompt_ids(rows[row_id].fields) for row_id in spec.control_rows},
+        stop_ids=encoder.frame.stop_ids,
+        max_new_tokens=settings.evaluation.max_new_tokens,
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Export one spec; a user's error is one JSON line on standard error."""
+    try:
+        run(ExportSpec(**json.loads(Path(arguments[0]).read_text(encoding="utf-8"))))
+    except TestigoError as error:
+        report(error)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

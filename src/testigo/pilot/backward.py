@@ -1,0 +1,64 @@
+"""Backward: gradients where they belong and nowhere else; many microbatches give the gradient of the one big batch."""
+
+from __future__ import annotations
+
+from testigo.gates.backward import BackwardEvidence
+from testigo.model.adapter import declared_names, is_zero_gradient_expected_first
+from testigo.pilot.bench import Bench, gradients, relative_error
+
+
+def worst_case(bench: Bench) -> None:
+    """One forward and backward pass of the longest microbatch, for the counters alone."""
+    session = bench.session
+    session.model.train()
+    session.optimizer.zero_grad(set_to_none=True)
+    session.backward([session.lay_out(bench.worst)], update=1)
+    session.optimizer.zero_grad(set_to_none=True)
+    bench.run.update(row.id for row in bench.worst)
+
+
+def collect(bench: Bench) -> BackwardEvidence:
+    """Gradients of a small sample, without dropout, so that the same rows must give the same gradient."""
+    session, model, rows = bench.session, bench.model, bench.sample
+    model.eval()
+
+    def gradient(parts: list[list[int]]) -> tuple[dict[str, object], float]:
+        session.optimizer.zero_grad(set_to_none=True)
+        loss, _ = session.backward([session.lay_out([rows[k] for k in part]) for part in parts], update=1)
+        return gradients(session.parameters), loss  # type: ignore[return-value]
+
+    together = [list(range(len(rows)))]
+    one, loss_one = gradient(together)
+    elsewhere = [name for name, p in model.named_parameters() if p.grad is not None and name not in session.parameters]
+    twice, _ = gradient(together)
+    apart, loss_apart = gradient([[k] for k in range(len(rows))])
+    checkpointing = None
+    if bench.settings.training.activation_checkpointing:
+        checkpointing = _without_checkpointing(bench, together, one)
+    session.optimizer.zero_grad(set_to_none=True)
+    return BackwardEvidence(
+        precision=bench.settings.model.precision,
+        trained=tuple(session.parameters),
+        declared=tuple(declared_names(model, bench.settings.model.adapter)),
+        with_gradient=tuple(one),
+        nonzero_gradient=tuple(name for name, g in one.items() if bool((g != 0).any())),  # type: ignore[attr-defined]
+        exempt=tuple(name for name in session.parameters if is_zero_gradient_expected_first(name)),
+        gradient_elsewhere=tuple(elsewhere),
+        nonfinite=tuple(name for name, g in one.items() if not bool(g.isfinite().all())),  # type: ignore[attr-defined]
+        loss_accumulated=loss_apart,
+        loss_one_batch=loss_one,
+        accumulation_error=relative_error(apart, one),  # type: ignore[arg-type]
+        gradient_twice_error=relative_error(twice, one),  # type: ignore[arg-type]
+        checkpointing_error=checkpointing,
+        new_tokens_frozen=(),
+    )
+
+
+def _without_checkpointing(bench: Bench, parts: list[list[int]], with_it: dict[str, object]) -> float:
+    session, model = bench.session, bench.model
+    model.gradient_checkpointing_disable()
+    session.optimizer.zero_grad(set_to_none=True)
+    session.backward([session.lay_out([bench.sample[k] for k in part]) for part in parts], update=1)
+    without = gradients(session.parameters)
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    return relative_error(with_it, without)  # type: ignore[arg-type]

@@ -1,0 +1,131 @@
+"""What the phases work on: the campaign's own session, the longest rows, and a small sample for proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import nn
+
+from testigo.campaign import Campaign
+from testigo.corpus import Row
+from testigo.encoding import EncodedRow, Encoder, Lengths, Pack, pack, pad
+from testigo.model.load import Loaded
+from testigo.pilot.data import Tensors
+from testigo.training.loop import Session
+from testigo.training.prepare import Prepared
+
+N_SAMPLE = 4
+
+
+@dataclass
+class Bench:
+    """Shared by all phases.
+
+    The proofs of equality run on a few short rows, since they hold for any rows; memory and seconds are measured on
+    the longest ones.
+    """
+
+    prepared: Prepared
+    session: Session
+    lengths: dict[str, Lengths]
+    run: set[str] = field(default_factory=set)
+
+    @property
+    def settings(self) -> Campaign:
+        """The campaign."""
+        return self.prepared.settings
+
+    @property
+    def model(self) -> Any:
+        """The base with its adapter."""
+        return self.prepared.model
+
+    @property
+    def loaded(self) -> Loaded:
+        """The base as it was loaded."""
+        return self.prepared.loaded
+
+    @property
+    def encoder(self) -> Encoder:
+        """Rows to ids."""
+        return self.prepared.encoder
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Rows of the input embedding."""
+        return int(self.model.get_input_embeddings().weight.shape[0])
+
+    @cached_property
+    def worst(self) -> tuple[EncodedRow, ...]:
+        """The longest training rows, as many as a microbatch holds."""
+        ordered = sorted(self.session.rows, key=lambda row: (-row.n_tokens, row.id))
+        return tuple(ordered[: self.settings.training.microbatch])
+
+    @cached_property
+    def worst_validation(self) -> tuple[EncodedRow, ...]:
+        """The longest validation rows, as many as an evaluation batch holds."""
+        ordered = sorted(self.session.validation_rows, key=lambda row: (-row.n_tokens, row.id))
+        return tuple(ordered[: self.settings.evaluation.batch_size])
+
+    @cached_property
+    def sample(self) -> tuple[EncodedRow, ...]:
+        """A few short training rows of different lengths for the proofs of equality."""
+        ordered = sorted(self.session.rows, key=lambda row: (row.n_tokens, row.id))
+        quarter = ordered[: max(len(ordered) // 4, N_SAMPLE)]
+        step = max(len(quarter) // N_SAMPLE, 1)
+        return tuple(quarter[::step][:N_SAMPLE])
+
+    def tensors(self) -> Tensors:
+        """What the data gate looks at."""
+        rows = {"train": self.session.rows, "validation": self.session.validation_rows}
+        return Tensors(
+            encoder=self.encoder,
+            rows=rows,
+            raw={split: self.raw(split, own) for split, own in rows.items()},
+            lengths=self.lengths,
+            vocabulary_size=self.vocabulary_size,
+            layout=self.settings.encoding.layout,
+            pad_id=self.prepared.pad_id,
+        )
+
+    def raw(self, split: str, encoded: Sequence[EncodedRow]) -> tuple[Row, ...]:
+        """The rows that encoded ones were made of."""
+        return self.prepared.rows(split, tuple(row.id for row in encoded))
+
+    def packed(self, rows: Sequence[EncodedRow]) -> Pack:
+        """Rows in one pack, on the device."""
+        return pack(rows).to(self.session.device)
+
+    def padded(self, rows: Sequence[EncodedRow]) -> Pack:
+        """Rows in one padded batch, on the device."""
+        return pad(rows, pad_id=self.prepared.pad_id).to(self.session.device)
+
+    @cached_property
+    def initial(self) -> dict[str, torch.Tensor]:
+        """The trained weights as the seed made them."""
+        return {name: p.detach().clone() for name, p in self.session.parameters.items()}
+
+    def back_to_start(self) -> None:
+        """Trained weights and optimizer as they were before the first update."""
+        with torch.no_grad():
+            for name, parameter in self.session.parameters.items():
+                parameter.copy_(self.initial[name])
+        self.session.optimizer.state.clear()
+        self.session.optimizer.zero_grad(set_to_none=True)
+        self.session.progress.update = 0
+
+
+def gradients(parameters: dict[str, nn.Parameter]) -> dict[str, torch.Tensor]:
+    """Copies of the gradients that there are, by name."""
+    return {name: p.grad.detach().clone() for name, p in parameters.items() if p.grad is not None}
+
+
+def relative_error(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> float:
+    """Size of the difference of two gradients over the size of the second."""
+    difference = sum(float((a[name] - b[name]).double().square().sum()) for name in b)
+    size = sum(float(b[name].double().square().sum()) for name in b)
+    return (difference / size) ** 0.5 if size else 0.0 if difference == 0 else float("inf")

@@ -1,0 +1,91 @@
+"""Save and export: the adapter, written as others will get it, reproduces its control inputs in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from testigo.errors import TestigoError
+from testigo.gates.export import ExportEvidence
+from testigo.model import control
+from testigo.model.export import export, merged_error
+from testigo.pilot.bench import Bench
+from testigo.training import checkpoint
+
+N_CONTROL = 2
+
+
+def collect(bench: Bench, folder: Path) -> ExportEvidence:
+    """Export what the overfit learned, load it elsewhere, and compare."""
+    session, model, frame = bench.session, bench.model, bench.encoder.frame
+    rows = bench.sample[:N_CONTROL]
+    prompts = {row.id: row.ids[: row.n_prompt] for row in rows}
+    limit = max(row.n_supervised for row in rows) + 4
+    shutil.rmtree(folder, ignore_errors=True)
+    finite = all(bool(torch.isfinite(p).all()) for p in session.parameters.values())
+    if not finite:
+        return ExportEvidence(precision=bench.settings.model.precision, finite=False)
+    record = export(model, bench.loaded, folder, prompts=prompts, stop_ids=frame.stop_ids, max_new_tokens=limit)
+    answer = _in_a_fresh_process(folder, bench)
+    base = _base_record(model, prompts, frame.stop_ids)
+    saved = checkpoint.save(folder.parent / "checkpoints", 1, session.parameters, session.optimizer, {})
+    n_bytes = sum(path.stat().st_size for path in saved.iterdir())
+    shutil.rmtree(saved.parent)
+    return ExportEvidence(
+        precision=bench.settings.model.precision,
+        fresh_process=True,
+        control_rows=answer.get("control_rows"),
+        outputs_equal=answer.get("outputs_equal"),
+        first_logits_error=answer.get("first_logits_error"),
+        base_sha256_bound=record["base"]["weights_sha256"],
+        base_sha256_found=bench.loaded.files.identity.weights_sha256,
+        keys_missing=() if answer.get("ok") else None,
+        keys_unexpected=() if answer.get("ok") else None,
+        finite=finite,
+        equals_base=None
+        if base is None
+        else all(tuple(kept["first_logits"]) == own for kept, own in zip(record["control_inputs"], base, strict=True)),
+        merged_error=merged_error(model, list(prompts.values())),
+        free_disk_bytes=shutil.disk_usage(folder.parent).free,
+        checkpoint_bytes=n_bytes,
+        checkpoints_kept=bench.settings.training.checkpoint.keep + 2,  # the best, and the one being written
+    )
+
+
+def _base_record(
+    model: object, prompts: dict[str, tuple[int, ...]], stop_ids: tuple[int, ...]
+) -> list[tuple[float, ...]] | None:
+    """The first logits of the base alone on the control prompts; None when the whole model was trained."""
+    if not hasattr(model, "disable_adapter"):
+        return None
+    with model.disable_adapter():
+        return [c.first_logits for c in control.record(model, prompts, stop_ids=stop_ids, max_new_tokens=1)]
+
+
+def _in_a_fresh_process(folder: Path, bench: Bench) -> dict[str, Any]:
+    settings = bench.settings
+    base = settings.model.base
+    if base.startswith("path:"):
+        base = f"path:{(settings.folder / base.removeprefix('path:')).resolve()}"
+    done = subprocess.run(
+        [sys.executable, "-m", "testigo.model.control", str(folder), "--base", base],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        raise TestigoError(
+            expected="the export to load in a fresh process",
+            found=(done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1],
+            where=str(folder),
+            action="report this as a fault of Testigo, with the pilot's log",
+        ) from None
+    return answer

@@ -1,0 +1,90 @@
+"""One row a phase: inputs, seconds, memory: the level before, then the absolute peak, after synchronisation."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from testigo.gates.memory import MemoryEvidence
+from testigo.model.device import memory_now, memory_peak, reset_peak, synchronise
+
+
+@dataclass(frozen=True)
+class PhaseRow:
+    """What a phase took [bytes, seconds]. Allocated and reserved are None on a CPU; they are never added."""
+
+    phase: str
+    inputs: str
+    allocated_before_bytes: int | None
+    allocated_peak_bytes: int | None
+    reserved_before_bytes: int | None
+    reserved_peak_bytes: int | None
+    resident_before_bytes: int
+    resident_peak_bytes: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+class OutOfMemory(Exception):
+    """A phase ran out of memory; its evidence is collected."""
+
+
+class Phases:
+    """The rows so far, and the out-of-memory evidence if there is any."""
+
+    def __init__(self, on_change: Callable[[], object] = lambda: None) -> None:
+        self.rows: list[PhaseRow] = []
+        self.memory: list[MemoryEvidence] = []
+        self.now = ""
+        self._on_change = on_change
+
+    @contextlib.contextmanager
+    def measure(
+        self, phase: str, inputs: str, *, rows: tuple[str, ...] = (), tokens: int | None = None
+    ) -> Iterator[None]:
+        """Measure what happens inside.
+
+        Raises
+        ------
+        OutOfMemory
+            When the allocator had no more; phase and input are kept for the gate.
+        """
+        self.now = phase
+        self._on_change()
+        synchronise()
+        reset_peak()
+        before, began = memory_now(), time.perf_counter()
+        failure: Exception | None = None
+        try:
+            yield
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            failure = error
+        peak = memory_peak()
+        self.rows.append(
+            PhaseRow(
+                phase,
+                inputs,
+                before.allocated_bytes,
+                peak.allocated_bytes,
+                before.reserved_bytes,
+                peak.reserved_bytes,
+                before.resident_bytes,
+                peak.resident_bytes,
+                time.perf_counter() - began,
+            )
+        )
+        message = str(failure).splitlines()[0] if failure and str(failure) else ""
+        self.memory.append(
+            MemoryEvidence(phase=phase, failed=failure is not None, rows=rows, tokens=tokens, message=message)
+        )
+        self._on_change()
+        if failure is not None:
+            raise OutOfMemory(phase) from failure

@@ -1,0 +1,61 @@
+"""The pilot's evidence, judged: what was found, what passed, what could not be checked. No torch is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from testigo.campaign import Campaign
+from testigo.disk import write_atomically
+from testigo.gates import MemoryEvidence, from_json, gate_rules
+from testigo.rules import Verdict, judge
+
+_PHASE_OF_RULE = {"update-1": "update", "update-2": "update", "overfit": "update"}
+
+
+def judge_pilot(folder: Path, campaign: Campaign) -> Verdict:
+    """Judge `evidence.json`, write `findings.json`, and put each phase's verdict into `phases.json`."""
+    evidence = from_json(json.loads((folder / "evidence.json").read_text(encoding="utf-8")))
+    verdict = judge_evidence(evidence, campaign)
+    phases = json.loads((folder / "phases.json").read_text(encoding="utf-8"))
+    for row in phases["phases"]:
+        row["verdict"] = _verdict_of(row["phase"], verdict)
+    if any(isinstance(record, MemoryEvidence) and record.failed for record in evidence):
+        phases["phases"][-1]["verdict"] = "failed"  # where memory ran out the pilot ended
+    reached = {row["phase"] for row in phases["phases"]}
+    for phase in phases["of"]:
+        if phase not in reached:
+            phases["phases"].append({"phase": phase, "inputs": "not reached", "verdict": "could not be checked"})
+    write_atomically(folder / "phases.json", json.dumps(phases, indent=1))
+    write_atomically(folder / "findings.json", json.dumps(verdict_to_json(verdict), indent=1, ensure_ascii=False))
+    return verdict
+
+
+def judge_evidence(evidence: Iterable[object], campaign: Campaign, *, phases: tuple[str, ...] = ()) -> Verdict:
+    """All gate rules (or those of some phases), the campaign's own among them, with its limits and waivers."""
+    every = gate_rules(tuple(campaign.folder / file for file in campaign.rules.files))
+    rules = [rule for rule in every if not phases or rule.phase in phases]
+    return judge(rules, evidence, limits=campaign.rules.limits, waivers=campaign.waive)
+
+
+def _verdict_of(phase: str, verdict: Verdict) -> str:
+    own = [f for f in verdict.findings if f.phase in (phase, _PHASE_OF_RULE.get(phase, phase))]
+    if any(f in verdict.stops for f in own):
+        return "failed"
+    if any(f.severity == "stop" for f in own):
+        return "waived"
+    return "warned" if any(f.severity == "warn" for f in own) else "passed"
+
+
+def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
+    """The machine-readable form of `check`, `pilot` and `diagnose`."""
+    return {
+        "ok": verdict.ok,
+        "findings": [asdict(f) for f in verdict.findings],
+        "passed": [asdict(p) for p in verdict.passed],
+        "not_checked": [asdict(n) for n in verdict.not_checked],
+        "waived": dict(verdict.waived or {}),
+    }

@@ -1,0 +1,114 @@
+"""The pilot's process: ``python -m testigo.pilot.worker PILOT_DIR/spec.json``.
+
+It goes through every phase once, in the order of the campaign, and writes `evidence.json` and `phases.json` after each,
+so that a pilot that dies still tells how far it came. It judges nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from testigo.disk import write_atomically
+from testigo.errors import TestigoError, report
+from testigo.gates.evidence import Evidence, to_json
+from testigo.model.adapter import trained
+from testigo.model.device import platform_description
+from testigo.model.digest import weights_sha256
+from testigo.model.encoder import encoder_of
+from testigo.pilot import backward, data, export, forward, resume, update, validation
+from testigo.pilot.bench import Bench
+from testigo.pilot.phases import OutOfMemory, Phases
+from testigo.training.prepare import Prepared, prepare, session
+from testigo.training.spec import RunSpec
+
+PHASES = ("load", "data", "forward", "backward", "update-1", "update-2", "validation", "overfit", "export", "resume")
+
+
+def run(spec_path: Path) -> None:
+    """Every phase, the evidence of each, and the platform that the verdict belongs to."""
+    spec, folder = RunSpec.read(spec_path), spec_path.parent
+    evidence: list[Evidence] = []
+
+    def write() -> None:
+        document = {
+            "phases": [row.to_json() for row in phases.rows],
+            "now": phases.now,
+            "of": list(PHASES),
+            "platform": platform_description(),
+        }
+        write_atomically(folder / "phases.json", json.dumps(document, indent=1))
+        write_atomically(folder / "evidence.json", json.dumps(to_json([*evidence, *phases.memory]), indent=1))
+
+    phases = Phases(on_change=write)
+    with suppress(OutOfMemory):  # the memory gate names phase and input
+        _go_through(spec, folder, phases, evidence)
+    phases.now = ""
+    write()
+
+
+def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evidence]) -> None:
+    with phases.measure("load", spec.campaign["model"]["base"]):
+        prepared = prepare(spec)
+        weights = weights_sha256(dict(prepared.model.named_parameters()))
+    bench = _bench(spec, prepared, folder)
+    with phases.measure("data", f"{len(bench.session.rows)} + {len(bench.session.validation_rows)} rows"):
+        data.collect(bench.tensors())
+    with phases.measure("forward", f"{len(bench.sample)} short rows, six ways"):
+        evidence.append(forward.collect(bench, weights_before=weights))
+    longest = max(row.n_tokens for row in bench.worst)
+    names = tuple(row.id for row in bench.worst)
+    with phases.measure("backward", f"{len(names)} longest rows (up to {longest} tokens)", rows=names, tokens=longest):
+        backward.worst_case(bench)
+    evidence.append(backward.collect(bench))
+    bench.back_to_start()
+    evidence.append(update.collect(bench, phases))
+    names = tuple(row.id for row in bench.worst_validation)
+    longest = max(row.n_tokens for row in bench.worst_validation)
+    with phases.measure(
+        "validation", f"{len(names)} longest rows (up to {longest} tokens)", rows=names, tokens=longest
+    ):
+        validation.worst_case(bench)
+        evidence.append(validation.collect(bench))
+    with phases.measure("overfit", f"{update.OVERFIT_ROWS} short rows by heart"):
+        evidence.append(update.overfit(bench))
+    with phases.measure("export", "adapter and control inputs, in a fresh process"):
+        evidence.append(export.collect(bench, folder / "export"))
+    with phases.measure("resume", f"{resume.N_UPDATES} updates, stopped after {resume.STOP_AT}, in a fresh process"):
+        evidence.append(resume.collect(bench, spec, folder))
+    evidence.append(data.collect(bench.tensors(), longest_run=tuple(sorted(bench.run))))
+    _write_measured(folder, bench)
+
+
+def _bench(spec: RunSpec, prepared: Prepared, folder: Path) -> Bench:
+    splits = {split: prepared.rows(split) for split in ("train", "validation")}
+    lengths = {split: prepared.encoder.encode_all(rows)[1] for split, rows in splits.items()}
+    bench = Bench(prepared, session(spec, prepared, folder), lengths)
+    assert bench.initial  # taken now, before anything moves
+    return bench
+
+
+def _write_measured(folder: Path, bench: Bench) -> None:
+    measured = {
+        "trained": trained(bench.model).to_json(),
+        "rows_per_update": bench.session.order.rows_per_update,
+        "updates": bench.session.order.n_updates,
+        "encoder": encoder_of(bench.settings, bench.loaded).fingerprint(),
+    }
+    write_atomically(folder / "measured.json", json.dumps(measured, indent=1))
+
+
+def main(arguments: list[str]) -> int:
+    """Run one pilot; a user's error is one JSON line on standard error."""
+    try:
+        run(Path(arguments[0]))
+    except TestigoError as error:
+        report(error)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
