@@ -135,7 +135,7 @@ def lay_out(rows: Sequence[EncodedRow], layout: Literal["packed", "padded"], *, 
     return pack(rows) if layout == "packed" else pad(rows, pad_id=pad_id)
 
 
-def common_prefix(sequences: Sequence[Sequence[int]]) -> int:
+def common_prefix(sequences: Sequence[tuple[int, ...]]) -> int:
     """How many leading tokens all sequences share."""
     first, last = min(sequences), max(sequences)  # all others lie between these two
     return next(

@@ -58,7 +58,7 @@ def evaluate(spec: EvaluationSpec) -> None:
     from testigo.model.base import file_sha256
     from testigo.model.device import device, versions
     from testigo.model.encoder import encoder_of
-from testigo.model.prepare import load_exactly
+    from testigo.model.prepare import load_exactly
 
     settings = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder))
     out = Path(spec.out)

@@ -36,9 +36,9 @@ class ExportSpec:
 def run(spec: ExportSpec) -> None:
     """Load, export, and tell what was written."""
     from testigo.model.device import device
-    from testigo.model.export import export
     from testigo.model.encoder import encoder_of
-from testigo.model.prepare import load_exactly
+    from testigo.model.export import export
+    from testigo.model.prepare import load_exactly
 
     settings = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder))
     loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=Path(spec.weights))
