@@ -1,0 +1,79 @@
+"""The peaks of all phases of a campaign for one set of inputs, by a run with fake tensors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from testigo.campaign import Campaign
+from testigo.errors import ModelError
+from testigo.sizing.architecture import make_fake, shape
+from testigo.sizing.lengths import Inputs
+from testigo.sizing.step import Rehearsal
+from testigo.sizing.tracker import CUDA_BLOCK_BYTES, Peak, Tracker
+
+PHASES = ("load", "forward", "backward", "update-1", "update-2", "validation", "evaluation", "export")
+"""In the order of a campaign. Evaluation and export are processes of their own, without an optimizer."""
+
+
+def rehearse(
+    campaign: Campaign,
+    configuration: Any,
+    ways: Sequence[Inputs],
+    *,
+    block_bytes: int = CUDA_BLOCK_BYTES,
+    foreach: bool = True,
+    training_only: bool = False,
+) -> dict[str, Peak]:
+    """The highest peak of each phase over several sets of inputs.
+
+    Parameters
+    ----------
+    block_bytes, foreach
+        How the device rounds a block up, and whether AdamW works on all tensors at once: a GPU's by default.
+
+    Raises
+    ------
+    ModelError
+        When the architecture cannot be run without values.
+    """
+    peaks: dict[str, Peak] = {}
+    for inputs in ways:
+        parts = ["train"] if training_only else ["train", "evaluate"]
+        for part in parts:
+            found = _run(campaign, configuration, inputs, part, block_bytes, foreach)
+            for phase, peak in found.items():
+                if phase not in peaks or peak.n_bytes > peaks[phase].n_bytes:
+                    peaks[phase] = peak
+    return {phase: peaks[phase] for phase in PHASES if phase in peaks}
+
+
+def _run(
+    campaign: Campaign, configuration: Any, inputs: Inputs, part: str, block_bytes: int, foreach: bool
+) -> Mapping[str, Peak]:
+    model = shape(campaign, configuration, adapted=True)
+    vocabulary_size = cast(Any, model).get_input_embeddings().weight.shape[0]
+    tracker = Tracker(block_bytes=block_bytes, vocabulary_size=vocabulary_size)
+    try:
+        with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
+            warnings.simplefilter("ignore")  # transformers announces coming names; the user can do nothing about it
+            make_fake(model)
+            work = Rehearsal(campaign, inputs, model, tracker)
+            work.hold_model()
+            with tracker:
+                if part == "train":
+                    work.train(foreach=foreach)
+                else:
+                    work.generate()
+                    work.export()
+    except (NotImplementedError, RuntimeError, TypeError) as error:
+        raise ModelError(
+            expected="an architecture that runs without values, so that its memory can be followed",
+            found=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no words'}",
+            where=f"model.base: {campaign.model.base}, {part}",
+            action="size this base with `testigo pilot` on the machine itself; a pilot measures",
+        ) from error
+    return tracker.log.peaks()
