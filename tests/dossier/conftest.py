@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from testigo.campaign import Campaign, PlannedRun, Workspace, load, planned_runs, run_id
-from testigo.corpus import Corpus, Row, build
+from testigo.corpus import Corpus, Row, build, open_corpus, open_sealed
 from testigo.dossier import build_dossier
 from testigo.judgement import compare
 from testigo.ledger import Ledger, kinds
@@ -153,7 +153,15 @@ def make_corpus(story: Story) -> Corpus:
     return corpus
 
 
-def predict(folder: Path, task: Task, rows: tuple[Row, ...], right: float, seed: int, hostile: bool = False) -> None:
+def predict(
+    folder: Path,
+    task: Task,
+    rows: tuple[Row, ...],
+    right: float,
+    seed: int,
+    hostile: bool = False,
+    split: str = "validation",
+) -> str:
     """Outputs that are exactly right with a given probability, else wrong in one of several ways.
 
     The first row with a hostile id is right before tuning and an attack after it.
@@ -179,9 +187,9 @@ def predict(folder: Path, task: Task, rows: tuple[Row, ...], right: float, seed:
             }
         )
     target_folder = folder / "predictions"
-    target_folder.mkdir(parents=True)
+    target_folder.mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    (target_folder / "validation.jsonl").write_text(text, encoding="utf-8")
+    (target_folder / f"{split}.jsonl").write_text(text, encoding="utf-8")
     meta = {
         "max_new_tokens": 64,
         "batch_size": 16,
@@ -190,7 +198,8 @@ def predict(folder: Path, task: Task, rows: tuple[Row, ...], right: float, seed:
         "tokens": 2310,
         "versions": VERSIONS,
     }
-    (target_folder / "validation.meta.json").write_text(json.dumps(meta), encoding="utf-8")
+    (target_folder / f"{split}.meta.json").write_text(json.dumps(meta), encoding="utf-8")
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _wrong(target: str, draw: random.Random) -> str:
@@ -209,9 +218,9 @@ def _wrong(target: str, draw: random.Random) -> str:
 
 def make_baseline(story: Story, corpus: Corpus) -> None:
     folder = story.workspace.baseline("b" * 12)
-    predict(folder, task_for(story.campaign), corpus.rows("validation"), 0.22, 1, hostile=False)
+    digest = predict(folder, task_for(story.campaign), corpus.rows("validation"), 0.22, 1)
     with story.ledger() as ledger:
-        ledger.append(kinds.BASELINE_EVALUATED, {"fingerprint": "b" * 12})
+        ledger.append(kinds.BASELINE_EVALUATED, {"fingerprint": "b" * 12, "split": "validation", "sha256": digest})
 
 
 def make_pilot(story: Story, findings: list[dict[str, Any]] | None = None) -> None:
@@ -293,21 +302,42 @@ def make_run(story: Story, corpus: Corpus, planned: PlannedRun, *, ends: str = "
         finding = {"code": "T101", "name": "non-finite", "severity": "stop", "phase": "watch", "rows": ["o011"],
                    "observed": "loss NaN at update 17", "remedy": "lower the learning rate", "update": 17}  # fmt: skip
         (folder / "findings.jsonl").write_text(json.dumps(finding) + "\n", encoding="utf-8")
-    else:
+    digest = ""
+    if ends != "diverged":
         right = {"control": 0.78, "half-rate": 0.74}[planned.variant] + 0.01 * planned.seed
         task = task_for(story.campaign)
-        predict(folder, task, corpus.rows("validation"), right, 10 + planned.seed, hostile=True)
+        digest = predict(folder, task, corpus.rows("validation"), right, 10 + planned.seed, hostile=True)
     with story.ledger() as ledger:
         ledger.plan_run(name, variant=planned.variant, seed=planned.seed, defines={"corpus": corpus.fingerprint})
         ledger.start_run(name)
         ledger.end_run(name, state=ends, cause=cause, updates=n_updates, seconds=5.9 * n_updates)
         if ends == "completed":
-            ledger.append(kinds.RUN_EVALUATED, {"split": "validation"}, run=name)
+            ledger.append(kinds.RUN_EVALUATED, {"split": "validation", "sha256": digest}, run=name)
     return name
 
 
-def lines_of(folder: Path) -> list[dict[str, Any]]:
-    text = (folder / "predictions" / "validation.jsonl").read_text(encoding="utf-8")
+def open_test(story: Story, right: float = 0.8) -> None:
+    """The sealed test, opened as the conductor does: recorded first, then read, then compared."""
+    corpus, task = open_corpus(next(story.workspace.root.glob("corpus/*"))), task_for(story.campaign)
+    with story.ledger() as ledger:
+        ledger.append(kinds.TEST_OPENED, {"reason": "the control is final", "looked": True})
+        rows = open_sealed(corpus)
+        baseline = story.workspace.baseline("b" * 12)
+        digest = predict(baseline, task, rows, 0.22, 1, split="test")
+        ledger.append(kinds.BASELINE_EVALUATED, {"fingerprint": "b" * 12, "split": "test", "sha256": digest})
+        run = next(run.id for run in ledger.runs() if (run.variant, run.seed) == ("control", 0))
+        folder = story.workspace.run(run)
+        digest = predict(folder, task, rows, right, 2, split="test")
+        ledger.append(kinds.RUN_EVALUATED, {"split": "test", "sha256": digest}, run=run)
+        lines = [lines_of(of, "test") for of in (baseline, folder)]
+        comparison = compare(*lines, metrics=task.metrics, hypothesis=story.campaign.hypothesis)
+        document = {**comparison.to_json(), "split": "test", "run": run}
+        (story.workspace.root / "comparison-test.json").write_text(json.dumps(document), encoding="utf-8")
+        ledger.append(kinds.COMPARED, {"split": "test", "run": run})
+
+
+def lines_of(folder: Path, split: str = "validation") -> list[dict[str, Any]]:
+    text = (folder / "predictions" / f"{split}.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -367,7 +397,11 @@ def whole_story(folder: Path) -> Story:
     with story.ledger() as ledger:
         ledger.append(
             kinds.CAMPAIGN_AMENDED,
-            {"reason": "the longest target has 61 tokens", "changes": {"evaluation.max_new_tokens": [48, 64]}},
+            {
+                "reason": "the longest target has 61 tokens",
+                "changes": {"evaluation.max_new_tokens": [48, 64]},
+                "identity": story.campaign.identity(),
+            },
         )
         ledger.append(kinds.NOTE, {"text": "The baseline often writes a sentence before the JSON."})
     make_comparison(story, names)

@@ -141,6 +141,24 @@ def test_a_broken_chain_is_the_first_thing_that_the_report_says(story: Any) -> N
     assert "chain is broken" in sentence(record)
 
 
+def test_once_the_test_was_opened_it_decides(story: Any, making: Any) -> None:
+    making.open_test(story)
+    folder = story.write()
+    record = read_record(folder)
+    assert record.comparison is not None
+    assert record.on_validation is not None
+    assert (record.comparison.split, record.on_validation.split) == ("test", "validation")
+    assert record.comparison.recomputed is True
+    assert record.comparison.statistics["improvement"]["n"] == record.n_baseline == 80
+    assert all(example.prompt == "" and example.target == "" for example in record.examples)
+    assert "come from the validation rows" not in all_limits(record)
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert "the control is final" in page
+    assert "before the test was opened" in page
+    assert "sealed rows were not read again" in page
+    assert verify_dossier(folder).ok
+
+
 def test_each_opening_of_the_test_weakens_the_conclusion(told: Any) -> None:
     record = read_record(told.workspace.dossier)
     once = replace(record, openings=(Opening(9, "2026-11-30T10:00:00+00:00", "the end"),))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from testigo.dossier import in_fresh_process, sums, verify_dossier
 from testigo.dossier.control import base_at_hand
 from testigo.errors import VerificationFailed
+from testigo.ledger import kinds
 
 
 def good(adapter: Path) -> Mapping[str, Any]:
@@ -135,6 +136,23 @@ def test_a_changed_or_cut_ledger_is_found_although_its_hash_was_written_again(do
     path.write_text("".join(kept.splitlines(keepends=True)[:-1]), encoding="utf-8")
     sums.write_sums(dossier)
     assert any(f.startswith("events.jsonl: event") and "missing" in f for f in verify_dossier(dossier).faults)
+
+
+def test_predictions_replaced_on_both_sides_are_found_by_the_digests_in_the_ledger(story: Any) -> None:
+    name = next(story.workspace.root.glob("baseline/*/predictions/validation.jsonl"))
+    lines = [json.loads(line) for line in name.read_text(encoding="utf-8").splitlines()]
+    lines[0]["output"] = "another"
+    name.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    faults = verify_dossier(story.write()).faults
+    assert "predictions/baseline/validation.jsonl: is not the file that the ledger recorded" in faults
+
+
+def test_an_adapter_put_in_place_of_the_recorded_one_is_found(story: Any) -> None:
+    with story.ledger() as ledger:
+        ledger.append(kinds.EXPORTED, {"weights_sha256": "0" * 64})
+    assert verify_dossier(story.write()).faults == (
+        "adapter/testigo.json: is not the adapter that the ledger recorded",
+    )
 
 
 def test_changed_weights_are_found_although_sha256sums_was_written_again(dossier: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from testigo.campaign import Campaign, Workspace
@@ -42,22 +45,13 @@ def build_dossier(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> P
     target = workspace.dossier
     aside, old = target.with_name(f".{target.name}.new"), target.with_name(f".{target.name}.old")
     try:
-        _mend(target, aside, old)
-        aside.mkdir(parents=True)
-        record = _write_events(aside / "events.jsonl", workspace, campaign, ledger)
-        _write_texts(aside, record)
-        for rows in predictions_to_keep(workspace, ledger):
-            _copy(rows.path, aside / rows.file)
-            settings = rows.path.with_suffix(".meta.json")
-            if settings.is_file():
-                _copy(settings, (aside / rows.file).with_suffix(".meta.json"))
-        _keep_others(target, aside)
-        sums.write_sums(aside)
-        _flush(aside)
-        if target.exists():
-            target.rename(old)
-        aside.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
+        with _alone(target.with_name(f".{target.name}.lock")):
+            _mend(target, aside, old)
+            _write(workspace, campaign, ledger, aside)
+            if target.exists():
+                target.rename(old)
+            aside.rename(target)
+            shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise WorkspaceError(
             expected="a dossier folder that can be written",
@@ -66,6 +60,28 @@ def build_dossier(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> P
             action="free disk space, or make the folder writable, and write the dossier again",
         ) from error
     return target
+
+
+def _write(workspace: Workspace, campaign: Campaign, ledger: Ledger, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    record = _write_events(folder / "events.jsonl", workspace, campaign, ledger)
+    _write_texts(folder, record)
+    for rows in predictions_to_keep(workspace, ledger):
+        _copy(rows.path, folder / rows.file)
+        settings = rows.path.with_suffix(".meta.json")
+        if settings.is_file():
+            _copy(settings, (folder / rows.file).with_suffix(".meta.json"))
+    _keep_others(workspace.dossier, folder)
+    sums.write_sums(folder)
+    _flush(folder)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Two that write at once would write into one folder: the second waits."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _mend(target: Path, aside: Path, old: Path) -> None:

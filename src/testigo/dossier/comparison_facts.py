@@ -15,6 +15,7 @@ from testigo.judgement import compare, minimum_detectable_effect
 from testigo.ledger import Event
 
 _POWER = 0.8
+_SPLITS = ("validation", "test")
 _SHORT = 700
 _EXAMPLES_A_KIND = 6
 _TOLERANCE = 1e-9
@@ -37,8 +38,9 @@ def rows_kept(baseline: Path | None, runs: Iterable[tuple[str, Path]]) -> list[R
     folders += [(name, folder, f"predictions/runs/{name}") for name, folder in runs]
     kept = []
     for of, folder, inside in folders:
-        for path in sorted((folder / "predictions").glob("*.jsonl")) if folder else []:
-            kept.append(Rows(of, path.stem, path, f"{inside}/{path.name}"))
+        for path in [folder / "predictions" / f"{split}.jsonl" for split in _SPLITS] if folder else []:
+            if path.is_file():
+                kept.append(Rows(of, path.stem, path, f"{inside}/{path.name}"))
     return kept
 
 
@@ -119,6 +121,7 @@ def recomputed(
 
 def comparison_from(
     workspace: Path,
+    split: str,
     *,
     rows: Sequence[Rows],
     runs: Sequence[Run],
@@ -126,16 +129,17 @@ def comparison_from(
     plan: Plan,
     hypothesis: Hypothesis,
 ) -> Comparison | None:
-    """The comparison of the workspace; None when none was written."""
-    statistics = read_json(workspace / "comparison.json")
+    """The workspace's comparison on a split; None when none was written."""
+    name = "comparison.json" if split == "validation" else f"comparison-{split}.json"
+    statistics = read_json(workspace / name)
     if statistics is None:
         return None
-    body = compared[-1].body if compared else {}
-    split = str(statistics.get("split") or body.get("split") or "validation")
+    bodies = [event.body for event in compared if event.body.get("split", "validation") == split]
+    body = bodies[-1] if bodies else {}
     before = _one(rows, "baseline", split)
     run = _tuned_run(statistics, body, rows, runs, split)
     after = _one(rows, run, split)
-    variant_files, seed_files = _other_files(statistics, rows, runs, run, split)
+    variant_files, seed_files = _other_files(statistics, rows, runs, split)
     comparison = Comparison(
         split=split,
         run=run,
@@ -229,17 +233,13 @@ def _tuned_run(
 
 
 def _other_files(
-    statistics: Mapping[str, Any], rows: Sequence[Rows], runs: Sequence[Run], run: str, split: str
+    statistics: Mapping[str, Any], rows: Sequence[Rows], runs: Sequence[Run], split: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The files behind the variants and the seeds of the statistics, as far as they are kept."""
     files = {item.of: item.file for item in rows if item.split == split}
-    seed = next((one.seed for one in runs if one.id == run), 0)
     variants: dict[str, str] = {}
     for name in statistics.get("variants") or {}:
-        of_variant = sorted(
-            (one for one in runs if one.variant == name and one.id in files),
-            key=lambda one: (one.seed != seed, one.seed),
-        )
+        of_variant = sorted((one for one in runs if one.variant == name and one.id in files), key=lambda one: one.seed)
         if of_variant:
             variants[str(name)] = files[of_variant[0].id]
     spread = statistics.get("seeds")

@@ -116,8 +116,9 @@ def _grave(record: Record) -> Iterable[Limit]:
         yield Limit(
             _("Recomputing the statistics from the predictions gave other numbers: {first}.", first=first), grave=True
         )
-    registered = record.registration.identity if record.registration else ""
-    if registered not in ("", record.plan.identity) and not record.amendments:
+    frozen = [amendment.identity for amendment in record.amendments if amendment.identity]
+    frozen = frozen or ([record.registration.identity] if record.registration else [])
+    if frozen and frozen[-1] not in ("", record.plan.identity):
         yield Limit(_("The campaign file is not the one that was registered, and no amendment says why."), grave=True)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import lru_cache
 
 import vl_convert
 from markupsafe import Markup, escape
@@ -32,7 +34,7 @@ def svg(specification: pictures.Specification, *, alternative: str, css_class: s
     css_class
         `wide` or `narrow`: the style sheet shows one of the two.
     """
-    drawn: str = vl_convert.vegalite_to_svg(specification, allowed_base_urls=[])
+    drawn = _drawn(json.dumps(specification, sort_keys=True))
     drawn = drawn[drawn.index("<svg") :]
     opening, rest = drawn.split(">", 1)
     box = re.search(r'viewBox="([^"]+)"', opening)
@@ -43,6 +45,13 @@ def svg(specification: pictures.Specification, *, alternative: str, css_class: s
         'aria-label="{}">'
     )
     return head.format(css_class, width, height, width, escape(alternative)) + Markup(_silenced(rest))
+
+
+@lru_cache(maxsize=64)
+def _drawn(specification: str) -> str:
+    """The SVG as vl-convert writes it; nothing is fetched. A dossier that is written and verified is drawn once."""
+    text: str = vl_convert.vegalite_to_svg(specification, allowed_base_urls=[])
+    return text
 
 
 def variable_of(colour: str) -> str:

@@ -62,15 +62,23 @@ def gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         for run in ledger.runs()
     )
     rows = rows_kept(baseline_folder, [(run.id, workspace.run(run.id)) for run in runs])
-    comparison = comparison_from(
-        root,
-        rows=rows,
-        runs=runs,
-        compared=by_kind.get("compared", ()),
-        plan=plan,
-        hypothesis=hypothesis,
+    on_validation, on_test = (
+        comparison_from(
+            root,
+            split,
+            rows=rows,
+            runs=runs,
+            compared=by_kind.get("compared", ()),
+            plan=plan,
+            hypothesis=hypothesis,
+        )
+        for split in ("validation", "test")
     )
-    baseline_lines = [line for item in rows if item.of == "baseline" for line in read_lines(item.path)]
+    comparison = on_test or on_validation
+    split = comparison.split if comparison else "validation"
+    baseline_lines = [
+        line for item in rows if (item.of, item.split) == ("baseline", split) for line in read_lines(item.path)
+    ]
     record = Record(
         format=FORMAT,
         testigo_version=testigo.__version__,
@@ -87,6 +95,7 @@ def gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         gates=gates,
         runs=runs,
         comparison=comparison,
+        on_validation=on_validation if on_test else None,
         examples=_examples(comparison, rows, manifest_folder, manifest, campaign, task),
         predictions=tuple(_prediction_file(item) for item in rows),
         adapter=_adapter(workspace.dossier / "adapter"),

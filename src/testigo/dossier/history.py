@@ -36,6 +36,7 @@ def amendments(events: Sequence[Event], history: Sequence[Event]) -> tuple[Amend
             reason=str(event.body.get("reason", "no reason recorded")),
             changes=tuple(_changes(event.body.get("changes"))),
             known=known_before(event.number, history),
+            identity=str(event.body.get("identity", "")),
         )
         for event in events
     )

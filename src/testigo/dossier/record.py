@@ -88,6 +88,7 @@ class Amendment:
     reason: str
     changes: tuple[str, ...]
     known: str
+    identity: str
 
 
 @dataclass(frozen=True)
@@ -323,7 +324,11 @@ class LedgerFacts:
 
 @dataclass(frozen=True)
 class Record:
-    """The whole dossier as values."""
+    """The whole dossier as values.
+
+    `comparison` is the one that decides: on the sealed test once that was opened, else on the validation rows. When it
+    is on the test, `on_validation` keeps the one before.
+    """
 
     format: int
     testigo_version: str
@@ -340,6 +345,7 @@ class Record:
     gates: Gates | None
     runs: tuple[Run, ...]
     comparison: Comparison | None
+    on_validation: Comparison | None
     examples: tuple[Example, ...]
     predictions: tuple[PredictionFile, ...]
     adapter: Adapter | None

@@ -16,7 +16,7 @@ from testigo.dossier.gather import drawn_with
 from testigo.dossier.record import Record
 from testigo.dossier.report import html
 from testigo.errors import TestigoError, VerificationFailed
-from testigo.ledger import Head, verify_export
+from testigo.ledger import Head, kinds, verify_export
 
 BOUND = "testigo.json"
 
@@ -154,6 +154,7 @@ def _rows(folder: Path, record: Record, report: _Report) -> None:
                 yield f"{item.file}: was changed: its content does not fit its digest in dossier.json"
 
     report.look("the predictions", listed)
+    report.look("the digests that the ledger recorded", lambda: _recorded(folder))
     comparison = record.comparison
     if comparison is None:
         report.not_checked.append("the statistics: the dossier has no comparison")
@@ -171,6 +172,30 @@ def _rows(folder: Path, record: Record, report: _Report) -> None:
             yield f"dossier.json: the statistics do not follow from the predictions: {line}"
 
     report.look("the statistics, computed again", again)
+
+
+def _recorded(folder: Path) -> Iterable[str]:
+    """Predictions and adapter against the digests of the events: the ledger knew them when they were made."""
+    digests: dict[str, str] = {}
+    for event in read_lines(folder / "events.jsonl"):
+        body, kind = event.get("body"), event.get("kind")
+        if not isinstance(body, dict):
+            continue
+        if kind == kinds.BASELINE_EVALUATED and body.get("sha256"):
+            digests[f"predictions/baseline/{body.get('split')}.jsonl"] = str(body["sha256"])
+        elif kind == kinds.RUN_EVALUATED and body.get("sha256"):
+            digests[f"predictions/runs/{event.get('run')}/{body.get('split')}.jsonl"] = str(body["sha256"])
+        elif kind == kinds.EXPORTED and body.get("weights_sha256"):
+            digests["adapter/testigo.json"] = str(body["weights_sha256"])
+    for name, digest in digests.items():
+        path = _inside(folder, name)
+        if path is None or not path.is_file():
+            yield f"{name}: missing, and the ledger recorded it"
+        elif name.startswith("adapter/"):
+            if (read_json(path) or {}).get("weights_sha256") != digest:
+                yield f"{name}: is not the adapter that the ledger recorded"
+        elif sha256_of(path) != digest:
+            yield f"{name}: is not the file that the ledger recorded"
 
 
 def _drawn(folder: Path, record: Record, report: _Report) -> None:
