@@ -15,8 +15,11 @@ from testigo.evaluation.worker import PROGRESS, EvaluationSpec
 from testigo.ledger import kinds
 from testigo.model.base import file_sha256
 from testigo.pilot.verdict import judge_pilot
-from testigo.rules import Finding, Verdict
+from testigo.rules import Finding, Verdict, judge
+from testigo.training.journal import read_lines
 from testigo.training.start import follow
+from testigo.watch import all_rules
+from testigo.watch.outputs import Outputs
 
 
 def baseline(grounds: Grounds, split: str = "validation") -> Path:
@@ -39,7 +42,11 @@ def evaluate(grounds: Grounds, planned: PlannedRun, split: str = "validation") -
     run = grounds.spec(planned).run_id
     out = grounds.workspace.run(run) / "predictions"
     made = _evaluate(grounds, planned.campaign, out, split, run, weights=weights, seed=planned.seed)
-    body = {"split": split, "checkpoint": weights.parent.name, "sha256": file_sha256(made)}
+    verdict = judge(all_rules(), [Outputs.from_lines(read_lines(made))], limits=grounds.campaign.rules.limits)
+    for finding in verdict.findings:
+        grounds.reporter.say(f"  {finding.severity} {finding.code} {finding.name}: {finding.observed}")
+    body = {"split": split, "checkpoint": weights.parent.name, "sha256": file_sha256(made),
+            "findings": [f"{finding.code}: {finding.observed}" for finding in verdict.findings]}  # fmt: skip
     grounds.record(kinds.RUN_EVALUATED, body, run=run)
     return made
 

@@ -50,7 +50,7 @@ def collect(bench: Bench) -> BackwardEvidence:
         accumulation_error=relative_error(apart, one),  # type: ignore[arg-type]
         gradient_twice_error=relative_error(twice, one),  # type: ignore[arg-type]
         checkpointing_error=checkpointing,
-        new_tokens_frozen=(),
+        new_tokens_frozen=None,  # no campaign adds tokens yet
     )
 
 

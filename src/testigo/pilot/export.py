@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,16 @@ def collect(bench: Bench, folder: Path) -> ExportEvidence:
         equals_base=None
         if base is None
         else all(tuple(kept["first_logits"]) == own for kept, own in zip(record["control_inputs"], base, strict=True)),
-        merged_error=merged_error(model, list(prompts.values())),
         free_disk_bytes=shutil.disk_usage(folder.parent).free,
         checkpoint_bytes=n_bytes,
-        checkpoints_kept=bench.settings.training.checkpoint.keep + 2,  # the best, and the one being written
+        checkpoints_kept=bench.settings.training.checkpoint.keep + 1,  # the best may be an older one
     )
+
+
+def with_merged_error(evidence: ExportEvidence, bench: Bench) -> ExportEvidence:
+    """Merged against unmerged. The very last step: unmerging leaves the base's weights changed by rounding."""
+    prompts = [row.ids[: row.n_prompt] for row in bench.sample[:N_CONTROL]]
+    return replace(evidence, merged_error=merged_error(bench.model, prompts))
 
 
 def _base_record(

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from testigo.errors import TestigoError
 from testigo.gates.resume import ResumeEvidence
 from testigo.pilot.bench import Bench
+from testigo.training import checkpoint
 from testigo.training.journal import read_lines
 from testigo.training.launchers import local
 from testigo.training.prepare import session
@@ -73,7 +74,7 @@ def compare(straight: Path, stopped: Path, *, device: str) -> ResumeEvidence:
         optimizer_equal=optimizer,
         max_loss_difference=difference,
         grade="bit for bit" if bits else "within tolerance" if difference <= TOLERANCE else "differs",
-        bad_moments=(),
+        bad_moments=checkpoint.bad_moments(checkpoint.read(straight / "checkpoints" / last).optimizer),
         passed_over=tuple(p["checkpoint"] for p in resumed["passed_over"]),
     )
 

@@ -100,6 +100,7 @@ def overfit(bench: Bench) -> OverfitEvidence:
         updates=len(norms),
         first_loss=losses[0],
         last_loss=losses[-1],
+        supervised_tokens=packed.n_supervised,
         right_answers=right,
         answers=len(predictions),
         finite=all(value == value and abs(value) != float("inf") for value in [*losses, *norms]),

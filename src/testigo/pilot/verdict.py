@@ -13,7 +13,7 @@ from testigo.disk import write_atomically
 from testigo.gates import MemoryEvidence, from_json, gate_rules
 from testigo.rules import Verdict, judge
 
-_PHASE_OF_RULE = {"update-1": "update", "update-2": "update", "overfit": "update"}
+_PHASE_OF_RULE = {"update-1": "update", "update-2": "update", "overfit": "update", "merge": "export"}
 
 
 def judge_pilot(folder: Path, campaign: Campaign) -> Verdict:

@@ -24,7 +24,19 @@ from testigo.pilot.phases import OutOfMemory, Phases
 from testigo.training.prepare import Prepared, prepare, session
 from testigo.training.spec import RunSpec
 
-PHASES = ("load", "data", "forward", "backward", "update-1", "update-2", "validation", "overfit", "export", "resume")
+PHASES = (
+    "load",
+    "data",
+    "forward",
+    "backward",
+    "update-1",
+    "update-2",
+    "validation",
+    "overfit",
+    "export",
+    "resume",
+    "merge",
+)
 
 
 def run(spec_path: Path) -> None:
@@ -75,9 +87,11 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
     with phases.measure("overfit", f"{update.OVERFIT_ROWS} short rows by heart"):
         evidence.append(update.overfit(bench))
     with phases.measure("export", "adapter and control inputs, in a fresh process"):
-        evidence.append(export.collect(bench, folder / "export"))
+        exported = export.collect(bench, folder / "export")
     with phases.measure("resume", f"{resume.N_UPDATES} updates, stopped after {resume.STOP_AT}, in a fresh process"):
         evidence.append(resume.collect(bench, spec, folder))
+    with phases.measure("merge", "adapter merged into the base, and not"):
+        evidence.append(export.with_merged_error(exported, bench))
     evidence.append(data.collect(bench.tensors(), longest_run=tuple(sorted(bench.run))))
     _write_measured(folder, bench)
 

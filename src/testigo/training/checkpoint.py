@@ -180,11 +180,18 @@ def _names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("[0-9]*") if path.is_dir()) if folder.is_dir() else []
 
 
+def bad_moments(optimizer: Mapping[str, torch.Tensor]) -> tuple[str, ...]:
+    """Names of moments that are not finite, or negative where they are squares."""
+    return tuple(
+        name
+        for name, tensor in optimizer.items()
+        if not bool(torch.isfinite(tensor).all()) or (name.endswith("/exp_avg_sq") and bool((tensor < 0).any()))
+    )
+
+
 def _implausible(checkpoint: Checkpoint) -> str | None:
-    for kind, tensors in (("weights", checkpoint.weights), ("optimizer", checkpoint.optimizer)):
-        for name, tensor in tensors.items():
-            if not bool(torch.isfinite(tensor).all()):
-                return f"{kind} {name} is not finite"
-            if name.endswith("/exp_avg_sq") and bool((tensor < 0).any()):
-                return f"{kind} {name} has negative second moments"
-    return None
+    for name, tensor in checkpoint.weights.items():
+        if not bool(torch.isfinite(tensor).all()):
+            return f"the weights {name} are not finite"
+    bad = bad_moments(checkpoint.optimizer)
+    return f"{bad[0]} is not finite, or negative where it is a square" if bad else None

@@ -16,11 +16,12 @@ from testigo.campaign import Campaign
 from testigo.encoding import EncodedRow, Pack, lay_out
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import memory_now
+from testigo.rules import load_user_rules
 from testigo.training import checkpoint, optimizer
 from testigo.training.journal import Journal
 from testigo.training.loss import row_losses, split_loss, token_losses
 from testigo.training.order import Order, microbatches, seed_of
-from testigo.watch import Watcher
+from testigo.watch import Watcher, all_rules
 
 # A scaler that skips this many updates in a row has met a divergence, not an overflow: from the default scale of 2**16
 # twenty halvings end below 1, where no gradient of a sound model overflows.
@@ -246,7 +247,9 @@ class Session:
 
     def _watcher(self) -> Watcher:
         """A watcher that has seen what the run's earlier attempts wrote."""
+        files = tuple(self.settings.folder / file for file in self.settings.rules.files)
         watcher = Watcher(
+            rules=(*all_rules(), *load_user_rules(files)),
             limits=self.settings.rules.limits,
             planned_learning_rates=[self.learning_rate(u) for u in range(1, self.order.n_updates + 1)],
             vocabulary_size=self.model.get_input_embeddings().weight.shape[0],
