@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,21 @@ from testigo.rules import Finding
 
 
 class Journal:
-    """Appends lines to `steps.jsonl` and `findings.jsonl` of a run folder; each line is flushed."""
+    """Appends lines to `steps.jsonl` and `findings.jsonl` of a run folder; each line is flushed.
+
+    `listeners` are told of each step: the trackers that the user declared.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.listeners: list[Callable[[Mapping[str, Any]], None]] = []
         folder.mkdir(parents=True, exist_ok=True)
 
     def step(self, line: Mapping[str, Any]) -> None:
         """An update or a validation."""
         self._append("steps.jsonl", line)
+        for listener in self.listeners:
+            listener(line)
 
     def finding(self, finding: Finding, update: int) -> None:
         """A diagnosis, pinned to its update."""

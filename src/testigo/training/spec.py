@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from testigo.campaign import Campaign
+from testigo.campaign import Campaign, PlannedRun, run_id
 from testigo.disk import write_atomically
 from testigo.errors import ResumeRefused, WorkspaceError
 
@@ -45,27 +45,42 @@ class RunSpec:
         return Campaign.from_json(self.campaign, folder=Path(self.campaign_folder))
 
     def write(self, folder: Path) -> Path:
-        """Freeze the spec in a run folder.
+        """Put the spec into a run folder. What does not define the run, such as places, may have changed since.
 
         Raises
         ------
         ResumeRefused
-            When the folder already holds another spec: a run with anything changed is another run.
+            When the folder belongs to another run: a run with anything changed is another run.
         """
         path = folder / "spec.json"
-        text = json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False)
-        if path.exists():
-            if path.read_text(encoding="utf-8") != text:
-                raise ResumeRefused(
-                    expected="the spec with which this run began",
-                    found=f"other values in {', '.join(_differences(path, text)) or 'it'}",
-                    where=str(path),
-                    action="run the changed settings as a new variant; this run stays as it is",
-                )
-            return path
+        if path.exists() and (known := RunSpec.read(path)).run_id != self.run_id:
+            raise ResumeRefused(
+                expected=f"the folder of run {self.run_id}",
+                found=f"that of run {known.run_id}",
+                where=str(path),
+                action="run the changed settings as a new variant; this run stays as it is",
+            )
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
+        write_atomically(path, json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False))
         return path
+
+    def check(self, corpus_fingerprint: str) -> None:
+        """Hold the settings against the run's own name.
+
+        Raises
+        ------
+        ResumeRefused
+            When settings were changed in the file: batch, learning rate, seed, data or anything else that defines it.
+        """
+        planned = PlannedRun(self.variant, self.seed, self.settings())
+        named = run_id(planned, corpus=corpus_fingerprint, base=self.base_digest)
+        if self.rows is None and named != self.run_id:
+            raise ResumeRefused(
+                expected=f"the settings of run {self.run_id}",
+                found=f"settings of another run, {named}",
+                where="spec.json",
+                action="change the campaign file instead, as a variant with a reason; specs are not edited",
+            )
 
     @classmethod
     def read(cls, path: Path) -> RunSpec:
@@ -88,11 +103,3 @@ class RunSpec:
                 where=str(path),
                 action="start the campaign again with testigo run; specs are written by it",
             ) from error
-
-
-def _differences(path: Path, text: str) -> list[str]:
-    try:
-        old, new = json.loads(path.read_text(encoding="utf-8")), json.loads(text)
-    except ValueError:
-        return []
-    return [name for name in new if old.get(name) != new[name]]

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from testigo.corpus import open_corpus
 from testigo.disk import write_atomically
 from testigo.errors import TestigoError, report
 from testigo.model.adapter import trained
@@ -26,6 +27,7 @@ from testigo.model.digest import weights_sha256
 from testigo.training.loop import Outcome, Session
 from testigo.training.prepare import prepare, session
 from testigo.training.spec import RunSpec
+from testigo.watch.trackers import trackers
 
 
 def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
@@ -42,11 +44,13 @@ def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
 
 
 def _train(spec: RunSpec, folder: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
+    spec.check(open_corpus(Path(spec.corpus)).fingerprint)
     prepared = prepare(spec)
     work = session(spec, prepared, folder)
     work.stop_requested = stop_requested
     attempt = _count_attempt(folder)
     passed_over = work.resume(attempt)
+    work.journal.listeners += trackers(prepared.settings.track, folder, work.journal.steps())
     resumed = {
         "attempt": attempt,
         "from_update": work.progress.update,
