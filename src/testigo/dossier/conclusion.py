@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from testigo.dossier.record import Record
 
 Tone = Literal["good", "bad", "open", "none"]
 _FEW_ROWS = 30
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -153,9 +154,7 @@ def _of_the_comparison(record: Record) -> Iterable[Limit]:
         )
     small = [name for name, facts in categories(record) if (facts.get("n") or 0) < _FEW_ROWS]
     if small:
-        yield Limit(
-            _("Fewer than {n} rows, too few to conclude from, in: {names}.", n=_FEW_ROWS, names=", ".join(small))
-        )
+        yield Limit(_("Fewer than {n} rows, too few to conclude from, in: {names}.", n=_FEW_ROWS, names=_listed(small)))
     yield from _of_the_seeds(record, comparison.run)
     yield Limit(
         _(
@@ -189,9 +188,15 @@ def _of_the_process(record: Record) -> Iterable[Limit]:
         yield Limit(_("Nobody looked at what the model sees before training: the question was answered by --yes."))
     lost = [run for run in record.runs if run.state not in FINISHED]
     if lost and len(lost) < len(record.runs):
-        named = ", ".join(f"{run.id} {run.state}" for run in lost)
+        named = _listed([f"{run.id} {run.state}" for run in lost])
         yield Limit(_("{n} of {all} runs did not finish: {named}.", n=len(lost), all=len(record.runs), named=named))
     for prediction in record.predictions:
         longest = prediction.settings.get("max_new_tokens")
         if record.comparison and prediction.file == record.comparison.tuned_file and longest:
             yield Limit(_("Outputs are greedy and cut at {n} new tokens; sampling was not measured.", n=longest))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names; the rest is counted, and its table stands further down."""
+    rest = len(names) - _NAMED
+    return ", ".join(names) if rest <= 1 else _("{some} and {n} more", some=", ".join(names[:_NAMED]), n=rest)
