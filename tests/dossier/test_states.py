@@ -55,6 +55,21 @@ def test_a_gate_that_stopped_the_campaign_is_the_verdict(new_story: Callable[...
     assert verify_dossier(folder).ok
 
 
+def test_a_pilot_that_did_not_finish_is_not_called_passed_nor_failed(
+    new_story: Callable[..., Any], making: Any
+) -> None:
+    story = new_story()
+    making.make_corpus(story)
+    making.make_pilot(story)
+    next(story.workspace.root.glob("pilot/*/findings.json")).unlink()
+    folder = story.write()
+    record = read_record(folder)
+    assert "it did not finish" in all_limits(record)
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert "The pilot did not finish." in page
+    assert "the 8 longest rows" in page
+
+
 def test_a_campaign_whose_only_run_diverged_names_run_and_cause(new_story: Callable[..., Any], making: Any) -> None:
     story = new_story()
     corpus = making.make_corpus(story)

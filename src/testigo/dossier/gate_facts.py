@@ -16,9 +16,11 @@ def gates_from(folder: Path) -> Gates | None:
     findings, phases = read_json(folder / "findings.json"), read_json(folder / "phases.json")
     if findings is None and phases is None:
         return None
+    finished = findings is not None
     findings, phases = findings or {}, phases or {}
     platform = phases.get("platform")
     return Gates(
+        finished=finished,
         ok=findings.get("ok") is True,
         phases=tuple(_phase(phase) for phase in _list(phases.get("phases"))),
         findings=tuple(finding_from(finding) for finding in _list(findings.get("findings"))),

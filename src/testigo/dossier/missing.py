@@ -26,6 +26,8 @@ def _absent(record: Record) -> Iterable[Missing]:
         yield Missing(_("baseline"), _because(record, _("the unadapted model was not evaluated")))
     if record.gates is None:
         yield Missing(_("pilot"), _("no pilot was run, so no gate was checked"))
+    elif not record.gates.finished:
+        yield Missing(_("pilot"), _("it did not finish, so its gates were not judged"))
     if not record.runs:
         yield Missing(_("runs"), _because(record, _("no run was planned")))
     elif not any(run.state in FINISHED for run in record.runs):
@@ -74,4 +76,4 @@ def _no_comparison(record: Record) -> str:
         return _("no run finished: {states}", states=_states(record))
     if not any(run.n_scored for run in finished):
         return _("the finished runs were not evaluated")
-    return _("the runs were evaluated but not compared; `testigo compare` does it")
+    return _("the runs were evaluated but not compared; `testigo run` goes on with it")

@@ -190,6 +190,7 @@ class Phase:
 class Gates:
     """The pilot's verdict and what it rests on."""
 
+    finished: bool
     ok: bool
     phases: tuple[Phase, ...]
     findings: tuple[Finding, ...]
