@@ -3,6 +3,8 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# Waiting OpenMP threads must not spin when tests share the cores.
+export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test lint docs clean

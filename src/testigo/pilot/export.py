@@ -18,6 +18,7 @@ from testigo.model import control
 from testigo.model.export import export, merged_error
 from testigo.pilot.bench import Bench
 from testigo.training import checkpoint
+from testigo.training.launchers.local import environment
 
 N_CONTROL = 2
 
@@ -82,6 +83,7 @@ def _in_a_fresh_process(folder: Path, bench: Bench) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "testigo.model.control", str(folder), "--base", base],
         capture_output=True,
+        env=environment(),
         text=True,
         check=False,
     )
