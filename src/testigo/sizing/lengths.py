@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
+from typing import Literal
 
 from testigo.encoding import EncodedRow
 
@@ -69,15 +70,18 @@ class Inputs:
         return tuple(made)
 
 
-def worst(lengths: RowLengths, *, microbatch: int, accumulation: int, batch_size: int) -> tuple[Inputs, ...]:
-    """The update of the longest rows; and, where it is another, the update with the most supervised tokens."""
-    by_length = _update(sorted(lengths.train, key=_by_length), microbatch, accumulation)
-    by_target = _update(sorted(lengths.train, key=_by_target), microbatch, accumulation)
-    last = sorted(lengths.validation, key=_by_length)[-batch_size:]
-    ways = [by_length]
-    if sum(row.n_supervised for row in by_target[-1]) > sum(row.n_supervised for row in by_length[-1]):
-        ways.append(by_target)
-    return tuple(Inputs(way, tuple(last), lengths.n_shared) for way in ways)
+def worst(
+    lengths: RowLengths,
+    *,
+    microbatch: int,
+    accumulation: int,
+    batch_size: int,
+    by: Literal["length", "target"] = "length",
+) -> Inputs:
+    """The update of the longest rows, or the one with the most supervised tokens; and the longest validation rows."""
+    train = sorted(lengths.train, key=_by_length if by == "length" else _by_target)
+    validation = sorted(lengths.validation, key=_by_length)[-batch_size:]
+    return Inputs(_update(train, microbatch, accumulation), tuple(validation), lengths.n_shared)
 
 
 def typical(lengths: RowLengths, *, microbatch: int, accumulation: int, batch_size: int) -> Inputs:

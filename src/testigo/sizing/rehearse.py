@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -15,23 +15,29 @@ from testigo.sizing.lengths import Inputs
 from testigo.sizing.step import Rehearsal
 from testigo.sizing.tracker import CUDA_BLOCK_BYTES, Peak, Tracker
 
-PHASES = ("load", "forward", "backward", "update-1", "update-2", "validation", "evaluation", "export")
-"""In the order of a campaign. Evaluation and export are processes of their own, without an optimizer."""
+PHASES = ("load", "forward", "backward", "step", "update-1", "update-2", "validation", "evaluation", "export")
+"""In the order of a campaign; an update is forward, backward and the optimizer's step. Evaluation and export are
+processes of their own, without an optimizer."""
+
+Part = Literal["train", "microbatch", "evaluate"]
 
 
 def rehearse(
     campaign: Campaign,
     configuration: Any,
-    ways: Sequence[Inputs],
+    inputs: Inputs,
     *,
+    parts: Sequence[Part] = ("train", "evaluate"),
     block_bytes: int = CUDA_BLOCK_BYTES,
     foreach: bool = True,
-    training_only: bool = False,
 ) -> dict[str, Peak]:
-    """The highest peak of each phase over several sets of inputs.
+    """The peak of each phase.
 
     Parameters
     ----------
+    parts
+        `train` is two whole updates and a validation; `microbatch` only one forward and backward pass as in a later
+        update, which takes a quarter of the time; `evaluate` is generation and export.
     block_bytes, foreach
         How the device rounds a block up, and whether AdamW works on all tensors at once: a GPU's by default.
 
@@ -41,31 +47,29 @@ def rehearse(
         When the architecture cannot be run without values.
     """
     peaks: dict[str, Peak] = {}
-    for inputs in ways:
-        parts = ["train"] if training_only else ["train", "evaluate"]
-        for part in parts:
-            found = _run(campaign, configuration, inputs, part, block_bytes, foreach)
-            for phase, peak in found.items():
-                if phase not in peaks or peak.n_bytes > peaks[phase].n_bytes:
-                    peaks[phase] = peak
+    for part in parts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # libraries announce coming names; the user can do nothing about it
+            peaks = dict(_run(campaign, configuration, inputs, part, block_bytes, foreach)) | peaks
     return {phase: peaks[phase] for phase in PHASES if phase in peaks}
 
 
 def _run(
-    campaign: Campaign, configuration: Any, inputs: Inputs, part: str, block_bytes: int, foreach: bool
+    campaign: Campaign, configuration: Any, inputs: Inputs, part: Part, block_bytes: int, foreach: bool
 ) -> Mapping[str, Peak]:
     model = shape(campaign, configuration, adapted=True)
     vocabulary_size = cast(Any, model).get_input_embeddings().weight.shape[0]
     tracker = Tracker(block_bytes=block_bytes, vocabulary_size=vocabulary_size)
     try:
-        with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
-            warnings.simplefilter("ignore")  # transformers announces coming names; the user can do nothing about it
+        with FakeTensorMode(allow_non_fake_inputs=True):
             make_fake(model)
             work = Rehearsal(campaign, inputs, model, tracker)
             work.hold_model()
             with tracker:
                 if part == "train":
                     work.train(foreach=foreach)
+                elif part == "microbatch":
+                    work.train_microbatch()
                 else:
                     work.generate()
                     work.export()
@@ -74,6 +78,6 @@ def _run(
             expected="an architecture that runs without values, so that its memory can be followed",
             found=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no words'}",
             where=f"model.base: {campaign.model.base}, {part}",
-            action="size this base with `testigo pilot` on the machine itself; a pilot measures",
+            action="let `testigo pilot` measure this base on the machine itself",
         ) from error
     return tracker.log.peaks()

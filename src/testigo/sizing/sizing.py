@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ MOST_ROWS = 256
 """Larger microbatches are of no interest: they no longer make a GPU faster."""
 
 Verdict = Literal["fits", "risky", "does not fit"]
+Order = Literal["length", "target"]
 
 
 @dataclass(frozen=True)
@@ -151,19 +152,20 @@ def size(
         When the base's configuration is not found, or the architecture cannot be run without values.
     """
     configuration = source_of(campaign.model.base, relative_to=campaign.folder).configuration()
-    progress("the longest rows")
-    ways = _worst(campaign, lengths)
-    phases = _phases(rehearse(campaign, configuration, ways))
-    progress("rows of median length")
-    ordinary = _phases(rehearse(campaign, configuration, [_typical(campaign, lengths)]))
+    bench = _Bench(campaign, configuration, lengths, gpu_bytes, progress)
+    order = bench.worst_order()
+    inputs = _worst(campaign, lengths, order)
+    progress("two updates, validation, generation and export with the longest rows")
+    phases = _phases(rehearse(campaign, configuration, inputs))
+    progress("two updates and validation with rows of median length")
+    ordinary = _phases(rehearse(campaign, configuration, _typical(campaign, lengths), parts=["train"]))
     needed = _needed(phases)
     verdict = verdict_of(needed, gpu_bytes)
-    bench = _Bench(campaign, configuration, lengths, phases, gpu_bytes, progress)
-    largest, is_exact = (None, False) if gpu_bytes is None else bench.largest_microbatch()
+    largest, is_exact = (None, False) if gpu_bytes is None else bench.largest_microbatch(phases, order)
     return Sizing(
         phases=phases,
         typical_phases=ordinary,
-        inputs=_describe(ways[0]),
+        inputs=_describe(inputs),
         gpu_bytes=gpu_bytes,
         needed_bytes=needed,
         assumed=_assumed(max(phase.peak_bytes for phase in phases)),
@@ -171,7 +173,7 @@ def size(
         examples=_examples(campaign),
         largest_microbatch=largest,
         largest_is_exact=is_exact,
-        remedies=() if verdict == "fits" else bench.remedies(),
+        remedies=() if verdict == "fits" else bench.remedies(phases, order),
         notes=_notes(campaign),
     )
 
@@ -192,50 +194,60 @@ class _Bench:
     campaign: Campaign
     configuration: Any
     lengths: RowLengths
-    phases: tuple[PhaseSize, ...]
     gpu_bytes: int | None
     progress: Callable[[str], object]
 
-    def largest_microbatch(self) -> tuple[int, bool]:
+    def worst_order(self) -> Order:
+        """Whether the longest rows take the most memory, or those with the most supervised tokens, by their logits."""
+        orders: tuple[Order, ...] = ("length", "target")
+        longest, most = (_worst(self.campaign, self.lengths, order).microbatches[-1] for order in orders)
+        if sum(row.n_supervised for row in most) <= sum(row.n_supervised for row in longest):
+            return "length"
+        return max(orders, key=lambda order: max(phase.peak_bytes for phase in self._microbatch(order)))
+
+    def largest_microbatch(self, phases: Sequence[PhaseSize], order: Order) -> tuple[int, bool]:
+        """That needs no more than a safe share of the GPU, and whether it is known that one row more does."""
         assert self.gpu_bytes is not None
         microbatch = self.campaign.training.microbatch
         found = largest_fitting(
-            lambda rows: self.needed(microbatch=rows),
+            lambda rows: self._needed(phases, order, microbatch=rows),
             int(RISKY_SHARE * self.gpu_bytes),
-            known={microbatch: _needed(self.phases)},
+            known={microbatch: _needed(phases)},
             most=max(min(len(self.lengths.train), MOST_ROWS), microbatch),
         )
         return found.number, found.is_exact
 
-    def remedies(self) -> tuple[Remedy, ...]:
+    def remedies(self, phases: Sequence[PhaseSize], order: Order) -> tuple[Remedy, ...]:
+        """What keeps the gradient and saves memory."""
         training = self.campaign.training
         half = {"microbatch": training.microbatch // 2, "accumulation": training.accumulation * 2}
-        fewer = "half the microbatch, twice the accumulation: the same gradient, somewhat slower"
         # one more forward pass, which is about a third of a step: Chen et al. 2016, arXiv 1604.06174
-        again = "activation checkpointing: the same gradient, about a third more time"
+        recompute = {"activation_checkpointing": True}
         ways: list[tuple[str, dict[str, Any]]] = []
         if training.microbatch % 2 == 0:
-            ways.append((fewer, half))
+            ways.append(("the same gradient, somewhat slower", half))
         if not training.activation_checkpointing:
-            ways.append((again, {"activation_checkpointing": True}))
+            ways.append(("the same gradient, about a third more time", recompute))
             if training.microbatch % 2 == 0:
-                ways.append(("both", {**half, "activation_checkpointing": True}))
-        return tuple(self._remedy(name, change) for name, change in ways)
+                ways.append(("both", half | recompute))
+        return tuple(self._remedy(phases, order, name, change) for name, change in ways)
 
-    def _remedy(self, name: str, change: dict[str, Any]) -> Remedy:
-        needed = self.needed(**change)
+    def _remedy(self, phases: Sequence[PhaseSize], order: Order, name: str, change: dict[str, Any]) -> Remedy:
+        needed = self._needed(phases, order, **change)
         dotted = {f"training.{key}": value for key, value in change.items()}
-        return Remedy(
-            name, dotted, _examples(_with(self.campaign, **change)), needed, verdict_of(needed, self.gpu_bytes)
-        )
+        examples = _examples(_with(self.campaign, **change))
+        return Remedy(name, dotted, examples, needed, verdict_of(needed, self.gpu_bytes))
 
-    def needed(self, **change: Any) -> int:
-        """With other training settings; phases outside of training stay as they are."""
-        self.progress(", ".join(f"{key} {value}" for key, value in change.items()))
+    def _needed(self, phases: Sequence[PhaseSize], order: Order, **change: Any) -> int:
+        """With other training settings; the phases that they do not touch stay as they are."""
+        rest = [phase for phase in phases if phase.phase not in ("forward", "backward", "update-1", "update-2")]
+        return _needed((*self._microbatch(order, **change), *rest))
+
+    def _microbatch(self, order: Order, **change: Any) -> tuple[PhaseSize, ...]:
+        self.progress("one microbatch, " + (", ".join(f"{k} {v}" for k, v in change.items()) or f"rows by {order}"))
         changed = _with(self.campaign, **change)
-        trained = _phases(rehearse(changed, self.configuration, _worst(changed, self.lengths), training_only=True))
-        names = {phase.phase for phase in trained}
-        return _needed((*trained, *(phase for phase in self.phases if phase.phase not in names)))
+        inputs = _worst(changed, self.lengths, order)
+        return _phases(rehearse(changed, self.configuration, inputs, parts=["microbatch"]))
 
 
 def _with(campaign: Campaign, **change: Any) -> Campaign:
@@ -244,13 +256,14 @@ def _with(campaign: Campaign, **change: Any) -> Campaign:
     return Campaign.from_json(plain, folder=campaign.folder)
 
 
-def _worst(campaign: Campaign, lengths: RowLengths) -> tuple[Inputs, ...]:
+def _worst(campaign: Campaign, lengths: RowLengths, order: Order) -> Inputs:
     training = campaign.training
     return worst(
         lengths,
         microbatch=training.microbatch,
         accumulation=training.accumulation,
         batch_size=campaign.evaluation.batch_size,
+        by=order,
     )
 
 
@@ -275,7 +288,7 @@ def _assumed(peak_bytes: int) -> dict[str, int]:
     return {"context_bytes": CONTEXT_BYTES, "allocator_slack_bytes": int(SLACK_SHARE * peak_bytes)}
 
 
-def _needed(phases: tuple[PhaseSize, ...]) -> int:
+def _needed(phases: Sequence[PhaseSize]) -> int:
     peak = max(phase.peak_bytes for phase in phases)
     return peak + sum(_assumed(peak).values())
 

@@ -66,10 +66,7 @@ class Rehearsal:
         foreach
             Whether AdamW works on all tensors at once, as torch chooses on a GPU, or one by one, as on a CPU.
         """
-        training = self.campaign.training
-        self.model.train()
-        if training.activation_checkpointing:
-            self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        self._begin()
         parameters = trained_parameters(self.model)
         optimizer = torch.optim.AdamW(parameters.values(), lr=1e-4, foreach=foreach)
         for name in ("update-1", "update-2"):
@@ -78,6 +75,23 @@ class Rehearsal:
         with self.tracker.phase("validation", making="other"):
             self._validate()
 
+    def train_microbatch(self) -> None:
+        """The longest microbatch of a later update: gradients of earlier ones and the moments are there already."""
+        self._begin()
+        parameters = trained_parameters(self.model)
+        moments = [torch.zeros_like(p) for p in parameters.values() for _ in ("mean", "square")]
+        self.tracker.hold(moments, "optimizer_state")
+        packs = [self._lay_out(rows) for rows in self.inputs.microbatches]
+        if len(packs) > 1:
+            for parameter in parameters.values():
+                parameter.grad = torch.zeros_like(parameter)
+        self._forward_backward(packs[-1], parameters, sum(pack.n_supervised for pack in packs))
+
+    def _begin(self) -> None:
+        self.model.train()
+        if self.campaign.training.activation_checkpointing:
+            self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
     def _update(self, parameters: dict[str, torch.nn.Parameter], optimizer: torch.optim.Optimizer) -> None:
         # The loop lays all packs of an update first and goes through them from the shortest to the longest.
         packs = [self._lay_out(rows) for rows in self.inputs.microbatches]
@@ -85,17 +99,21 @@ class Rehearsal:
         n_supervised = sum(pack.n_supervised for pack in packs)
         # Every microbatch after the first finds the gradients there; so the first and the longest show all there is.
         for pack in packs if len(packs) < 3 else (packs[0], packs[-1]):
-            with self.tracker.phase("forward", making="activations"), self._precision():
-                losses = self._losses(pack)
-            with self.tracker.phase("backward", making="activations"):
-                (losses.sum() / n_supervised).backward()
-                self.tracker.hold((p.grad for p in parameters.values() if p.grad is not None), "gradients")
-                losses.detach().double().sum()
+            self._forward_backward(pack, parameters, n_supervised)
         maximum = self.campaign.training.clip
-        torch.nn.utils.clip_grad_norm_(parameters.values(), math.inf if maximum is None else maximum)
-        optimizer.step()
-        moments = (value for state in optimizer.state.values() for value in state.values())
-        self.tracker.hold((value for value in moments if isinstance(value, torch.Tensor)), "optimizer_state")
+        with self.tracker.phase("step", making="other"):
+            torch.nn.utils.clip_grad_norm_(parameters.values(), math.inf if maximum is None else maximum)
+            optimizer.step()
+            moments = (value for state in optimizer.state.values() for value in state.values())
+            self.tracker.hold((value for value in moments if isinstance(value, torch.Tensor)), "optimizer_state")
+
+    def _forward_backward(self, pack: Pack, parameters: dict[str, torch.nn.Parameter], n_supervised: int) -> None:
+        with self.tracker.phase("forward", making="activations"), self._precision():
+            losses = self._losses(pack)
+        with self.tracker.phase("backward", making="activations"):
+            (losses.sum() / n_supervised).backward()
+            self.tracker.hold((p.grad for p in parameters.values() if p.grad is not None), "gradients")
+            losses.detach().double().sum()
 
     def _validate(self) -> None:
         self.model.eval()
