@@ -6,7 +6,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from testigo.dossier import units
@@ -26,6 +26,8 @@ from testigo.ledger import Event
         (-0.5, "−0.500"),
         (0, "0"),
         (1.234e-7, "1.23 × 10⁻⁷"),
+        (5e-324, "4.94 × 10⁻³²⁴"),
+        (0.09996, "0.100"),
         (None, "not measured"),
         (math.nan, "not finite"),
     ],
@@ -35,6 +37,7 @@ def test_numbers_have_three_significant_digits(value: float | None, text: str) -
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
+@example(5e-324)
 def test_no_number_is_printed_in_programmers_notation(value: float) -> None:
     assert not re.search(r"\de[+-]?\d|nan|inf", units.number(value))
 

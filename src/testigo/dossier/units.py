@@ -15,9 +15,11 @@ def number(value: float | None, digits: int = 3) -> str:
         return NOT_MEASURED if value is None else "not finite"
     if value == 0:
         return "0"
-    exponent = math.floor(math.log10(abs(value)))
+    mantissa, power = f"{value:.{digits - 1}e}".split("e")
+    exponent = int(power)
     if exponent < -4 or exponent > 9:
-        mantissa = f"{value / 10.0**exponent:.{digits - 1}f}".rstrip("0").rstrip(".")
+        if "." in mantissa:
+            mantissa = mantissa.rstrip("0").rstrip(".")
         return f"{_minus(mantissa)} × 10{str(exponent).translate(_SUPERSCRIPT)}"
     return _minus(f"{round(value, digits - 1 - exponent):,.{max(0, digits - 1 - exponent)}f}")
 
