@@ -142,8 +142,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "variants.set": {"variants": [{**FULL["variants"][0], "set": {"training.learning_rate": 2e-5}}]},
     "variants.because": {"variants": [{**FULL["variants"][0], "because": "another reason"}]},
     "seeds": {"seeds": [0, 2]},
-    "machine.processes": {"machine.processes": 2},
-    "machine.strategy": {"machine.strategy": "fsdp"},
     "budget.days": {"budget.days": [30]},
     "budget.price_per_hour": {"budget.price_per_hour": 3},
     "budget.currency": {"budget.currency": "USD"},
@@ -155,7 +153,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 """For each key of the file, settings that change it (and what must change with it)."""
 
-ONE_VALUE_ONLY = {"machine.launcher"}
+ONE_VALUE_ONLY = {"machine.launcher", "machine.processes", "machine.strategy"}
 """Keys that take a single value in this version: there is nothing to change."""
 
 

@@ -75,6 +75,15 @@ def _lengths(known: Known) -> Iterator[Fault]:
         )
 
 
+def _one_process(known: Known) -> Iterator[Fault]:
+    for key, only in (("processes", 1), ("strategy", "ddp")):
+        value = known(f"machine.{key}", only)
+        if f"machine.{key}" in known and value != only:
+            yield Fault(
+                ("machine", key), str(only), describe(value), "leave it out; several processes are not in this version"
+            )
+
+
 def _adapter_settings(known: Known) -> Iterator[Fault]:
     if known("model.adapter.method") != "full":
         return
@@ -309,6 +318,7 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     _length_of_training,
     _validation_while_training,
     _lengths,
+    _one_process,
     _adapter_settings,
     _shares,
     _split_files,
