@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from testigo.cli.opening import opened
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show_table
 
@@ -15,10 +13,11 @@ def baseline(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: J
     """
     with opened(campaign, workspace) as grounds:
         from testigo.conductor import measure
+        from testigo.disk import read_lines
         from testigo.judgement import minimum_detectable_effect
 
         path = measure.baseline(grounds)
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = read_lines(path)
         hypothesis, metrics = grounds.campaign.hypothesis, grounds.task.metrics
     groups = [line["group"] for line in lines]
     scores = {name: [line["scores"][name] for line in lines] for name in metrics}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show, show_table
+from testigo.disk import read_lines
 from testigo.errors import CampaignError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -153,12 +154,8 @@ def _from_runs(workspace: Workspace) -> tuple[list[float], list[float]]:
     updates: list[float] = []
     validations: list[float] = []
     for path in sorted(workspace.root.glob("runs/*/steps.jsonl")):
-        for text in path.read_text(encoding="utf-8").splitlines():
-            try:
-                line = json.loads(text)
-                (validations if "validation_loss" in line else updates).append(float(line["seconds"]))
-            except (ValueError, TypeError, KeyError):  # a line that is still being written
-                continue
+        for line in read_lines(path):
+            (validations if "validation_loss" in line else updates).append(float(line["seconds"]))
     return updates, validations
 
 

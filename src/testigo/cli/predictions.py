@@ -82,7 +82,7 @@ def read_predictions(path: Path) -> list[dict[str, Any]]:
         When a line is not a prediction.
     """
     lines: list[dict[str, Any]] = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, text in enumerate(path.read_text(encoding="utf-8").rstrip("\n").split("\n"), 1):
         try:
             line = json.loads(text)
             if not isinstance(line["row"], str) or not isinstance(line["scores"], dict):

@@ -9,10 +9,10 @@ from typing import Any
 
 from testigo.campaign import Campaign, PlannedRun, Workspace, run_definition, run_id
 from testigo.corpus import Corpus, build
+from testigo.disk import read_lines
 from testigo.ledger import Ledger, kinds
 from testigo.model.base import BaseFiles, locate
 from testigo.tasks import Task, task_for
-from testigo.training.journal import read_lines
 from testigo.training.spec import RunSpec
 from testigo.training.start import Reporter
 

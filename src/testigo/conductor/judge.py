@@ -8,11 +8,10 @@ from typing import Any
 from testigo.campaign import planned_runs
 from testigo.conductor import measure
 from testigo.conductor.grounds import Grounds
-from testigo.disk import write_atomically
+from testigo.disk import read_lines, write_atomically
 from testigo.judgement import Comparison, compare
 from testigo.ledger import kinds
 from testigo.model.base import file_sha256
-from testigo.training.journal import read_lines
 
 
 def compare_runs(grounds: Grounds, split: str = "validation") -> Comparison | None:

@@ -10,13 +10,13 @@ from typing import Any
 from testigo.campaign import Campaign, PlannedRun, planned_runs
 from testigo.campaign.campaign import digest
 from testigo.conductor.grounds import Grounds
+from testigo.disk import read_lines
 from testigo.errors import GateFailed, Problem
 from testigo.evaluation.worker import PROGRESS, EvaluationSpec
 from testigo.ledger import kinds
 from testigo.model.base import file_sha256
 from testigo.pilot.verdict import judge_pilot
 from testigo.rules import Finding, Verdict, judge
-from testigo.training.journal import read_lines
 from testigo.training.start import follow
 from testigo.watch import all_rules
 from testigo.watch.outputs import Outputs

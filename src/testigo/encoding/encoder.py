@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -95,7 +96,7 @@ class Encoder:
         shortened: list[str] = []
         for row in rows:
             encoded = self.encode(row)
-            if encoded.n_tokens > self.maximum_length:
+            if encoded.n_tokens > self.maximum_length or encoded.n_prompt > self._room:
                 too_long.append((row.id, encoded.n_tokens))
             else:
                 kept.append(encoded)
@@ -127,25 +128,39 @@ class Encoder:
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
     def _shortened(self, fields: dict[str, Any], ids: tuple[int, ...]) -> tuple[int, ...]:
-        room = self.maximum_length - self.reserve
+        """The prompt with as many characters of the input as leave room; one stays, or there would be no question.
+
+        Characters are cut and not tokens: part of a character's bytes would come back as another character.
+        """
         text = str(fields.get(self.input_field, ""))
-        while len(ids) > room and text:
-            tokens = self.frame.text_ids(text)
-            text = self.frame.tokenizer.decode(tokens[: max(len(tokens) - (len(ids) - room), 0)])
-            ids = self.frame.prompt_ids(self.task.messages({**fields, self.input_field: text}))
-        return ids
+        if len(ids) <= self._room or not text:
+            return ids
+
+        def prompt(n_characters: int) -> tuple[int, ...]:
+            return self.frame.prompt_ids(self.task.messages({**fields, self.input_field: text[:n_characters]}))
+
+        n_fit = bisect_left(range(1, len(text)), True, key=lambda n: len(prompt(n)) > self._room)
+        return prompt(max(n_fit, 1))
+
+    @property
+    def _room(self) -> int:
+        """What a prompt may take [tokens]."""
+        return self.maximum_length - (self.reserve if self.longer == "truncate" else 0)
 
     def _refusal(self, too_long: Sequence[tuple[str, int]], n_rows: int) -> EncodingError:
         named = ", ".join(f"{row_id} ({n} tokens)" for row_id, n in too_long[:10])
         more = f" and {len(too_long) - 10} more" if len(too_long) > 10 else ""
-        ways = "raise encoding.maximum_length"
+        ways, kept_free = "raise encoding.maximum_length", ""
         if self.longer == "refuse":
             ways += ", or declare encoding.longer: drop (rows left out and counted) or truncate (input shortened)"
+        elif self.longer == "truncate":
+            ways += ", or lower evaluation.max_new_tokens, which a shortened prompt keeps free"
+            kept_free = f", {self.reserve} of them kept free for the answer"
         return EncodingError(
             problems=[
                 Problem(
-                    expected=f"rows of at most {self.maximum_length} tokens, so that no expected answer is cut",
-                    found=f"{len(too_long)} of {n_rows} rows are longer: {named}{more}",
+                    expected=f"rows of at most {self.maximum_length} tokens{kept_free}, so that no expected answer is cut",
+                    found=f"{len(too_long)} of {n_rows} rows do not fit: {named}{more}",
                     where="encoding.maximum_length",
                     action=ways,
                 )

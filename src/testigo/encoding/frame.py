@@ -57,6 +57,10 @@ class Frame:
         """The ids of an answer's text alone."""
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
+    def text_of(self, ids: Sequence[int]) -> str:
+        """The exact text of ids: no space before a comma is "cleaned up", as some tokenizers ask for."""
+        return str(self.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
+
     @cached_property
     def turn_end_ids(self) -> tuple[int, ...]:
         """What ends the assistant's turn, up to and with the first special token.

@@ -28,9 +28,8 @@ class Token:
 
 def tokens(encoder: Encoder, row: EncodedRow) -> tuple[Token, ...]:
     """The tokens of a row in their order."""
-    tokenizer = encoder.frame.tokenizer
-    special = set(tokenizer.all_special_ids)
+    special = set(encoder.frame.tokenizer.all_special_ids)
     return tuple(
-        Token(place, token, tokenizer.decode([token]), place >= row.n_prompt, token in special)
+        Token(place, token, encoder.frame.text_of([token]), place >= row.n_prompt, token in special)
         for place, token in enumerate(row.ids)
     )

@@ -55,7 +55,7 @@ def predict(
     model.train(was_training)
     predictions = []
     for row, prompt, answer in zip(rows, prompts, answers, strict=True):
-        output = encoder.frame.tokenizer.decode(list(answer.token_ids))
+        output = encoder.frame.text_of(answer.token_ids)
         predictions.append(
             Prediction(
                 row=row.id,

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
+from testigo.disk import read_lines
 from testigo.errors import TestigoError
 from testigo.gates.resume import ResumeEvidence
 from testigo.pilot.bench import Bench
 from testigo.training import checkpoint
-from testigo.training.journal import read_lines
 from testigo.training.launchers import local
 from testigo.training.prepare import session
 from testigo.training.spec import RunSpec

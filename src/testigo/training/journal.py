@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from testigo.disk import write_atomically
+from testigo.disk import read_lines, write_atomically
 from testigo.rules import Finding
 
 
@@ -60,19 +60,6 @@ class Journal:
     def _append(self, name: str, line: Mapping[str, Any]) -> None:
         with (self.folder / name).open("a", encoding="utf-8") as file:
             file.write(_line(line))
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a JSON Lines file; a last line that was cut by a kill is left out."""
-    if not path.exists():
-        return []
-    lines = []
-    for text in path.read_text(encoding="utf-8").splitlines():
-        try:
-            lines.append(json.loads(text))
-        except ValueError:
-            continue
-    return lines
 
 
 def _line(values: Mapping[str, Any]) -> str:

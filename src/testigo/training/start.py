@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from testigo.training.journal import read_lines
+from testigo.disk import read_lines
 from testigo.training.launchers import local
 
 
