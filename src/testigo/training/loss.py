@@ -18,7 +18,7 @@ def supervised_logits(model: Any, pack: Pack) -> torch.Tensor:
     inputs = {
         "input_ids": pack.input_ids,
         "position_ids": pack.position_ids,
-        "attention_mask": pack.attention_mask,
+        "attention_mask": _mask_for(model, pack),
         "use_cache": False,
     }
     if pack.input_ids.shape[0] == 1:
@@ -26,6 +26,16 @@ def supervised_logits(model: Any, pack: Pack) -> torch.Tensor:
     else:
         logits = model(**inputs).logits.flatten(0, 1)[pack.places]  # (S, vocabulary)
     return logits.float()
+
+
+def _mask_for(model: Any, pack: Pack) -> torch.Tensor:
+    """Eager attention adds its mask, where the fused kinds take truth values: a True would count as 1 there."""
+    mask = pack.attention_mask
+    if mask.dtype != torch.bool or getattr(model.config, "_attn_implementation", None) != "eager":
+        return mask
+    return torch.zeros(mask.shape, dtype=model.dtype, device=mask.device).masked_fill(
+        ~mask, torch.finfo(model.dtype).min
+    )
 
 
 def token_losses(model: Any, pack: Pack) -> torch.Tensor:

@@ -1,0 +1,34 @@
+"""What many rooms' tests stand on: tiny real models, and a tiny campaign on them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tiny import Tiny
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    """A campaign folder with three tiny bases (Llama, GPT-2, Qwen2) and sixty rows."""
+    import tiny
+    import torch
+
+    torch.set_num_threads(1)  # threads gain nothing on small matrices, and sums run in one order
+    folder = tmp_path_factory.mktemp("tiny")
+    for kind in tiny.CONFIGURATIONS:
+        tiny.save_base(folder / kind, kind)
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in tiny.rows())
+    (folder / "orders.jsonl").write_text(lines, encoding="utf-8")
+    return tiny.Tiny(folder)
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of dequantised bases, empty and of this test alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
