@@ -33,6 +33,7 @@ class Bench:
     session: Session
     lengths: dict[str, Lengths]
     run: set[str] = field(default_factory=set)
+    checkpoint_bytes: int | None = None
 
     @property
     def settings(self) -> Campaign:

@@ -23,6 +23,14 @@ from testigo.training.launchers.local import environment
 N_CONTROL = 2
 
 
+def checkpoint_bytes(bench: Bench, folder: Path) -> int:
+    """What one checkpoint takes on the disk: written whole, while the optimizer has its state, and deleted."""
+    saved = checkpoint.save(folder, 1, bench.session.parameters, bench.session.optimizer, {})
+    n_bytes = sum(path.stat().st_size for path in saved.iterdir())
+    shutil.rmtree(folder)
+    return n_bytes
+
+
 def collect(bench: Bench, folder: Path) -> ExportEvidence:
     """Export what the overfit learned, load it elsewhere, and compare."""
     session, model, frame = bench.session, bench.model, bench.encoder.frame
@@ -36,9 +44,6 @@ def collect(bench: Bench, folder: Path) -> ExportEvidence:
     record = export(model, bench.loaded, folder, prompts=prompts, stop_ids=frame.stop_ids, max_new_tokens=limit)
     answer = _in_a_fresh_process(folder, bench)
     base = _base_record(model, prompts, frame.stop_ids)
-    saved = checkpoint.save(folder.parent / "checkpoints", 1, session.parameters, session.optimizer, {})
-    n_bytes = sum(path.stat().st_size for path in saved.iterdir())
-    shutil.rmtree(saved.parent)
     return ExportEvidence(
         precision=bench.settings.model.precision,
         fresh_process=True,
@@ -54,7 +59,7 @@ def collect(bench: Bench, folder: Path) -> ExportEvidence:
         if base is None
         else all(tuple(kept["first_logits"]) == own for kept, own in zip(record["control_inputs"], base, strict=True)),
         free_disk_bytes=shutil.disk_usage(folder.parent).free,
-        checkpoint_bytes=n_bytes,
+        checkpoint_bytes=bench.checkpoint_bytes,
         checkpoints_kept=bench.settings.training.checkpoint.keep + 1,  # the best may be an older one
     )
 

@@ -77,6 +77,7 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
     evidence.append(backward.collect(bench))
     bench.back_to_start()
     evidence.append(update.collect(bench, phases))
+    bench.checkpoint_bytes = export.checkpoint_bytes(bench, folder / "checkpoint-size")
     names = tuple(row.id for row in bench.worst_validation)
     longest = max(row.n_tokens for row in bench.worst_validation)
     with phases.measure(
