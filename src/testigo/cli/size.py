@@ -47,7 +47,7 @@ def size(
     if as_json:
         print_json(sizing.to_json())
     else:
-        _show(sizing)
+        print_sizing(sizing)
     ending(
         checked="the campaign's own model, loop and rows, step by step, with tensors that have a size and no values",
         not_checked="; ".join(sizing.notes),
@@ -67,7 +67,8 @@ def _lengths(campaign: Campaign, given: Path | None) -> RowLengths:
         return read_lengths(campaign, lambda fingerprint: Path(aside) / fingerprint)
 
 
-def _show(sizing: Sizing) -> None:
+def print_sizing(sizing: Sizing) -> None:
+    """The table by phase and kind, the verdict, and what would help."""
     kinds = [kind for kind in _KINDS if any(kind in phase.by_kind for phase in sizing.phases)]
     show(f"The longest rows. {sizing.inputs}", "bold")
     columns = ("phase", "peak GiB", *(f"of it {kind.replace('_', ' ')}" for kind in kinds), "with median rows")

