@@ -28,6 +28,7 @@ from testigo.cli.output import print_problems, say
 from testigo.cli.pilot import pilot
 from testigo.cli.plan import plan
 from testigo.cli.show import show
+from testigo.cli.size import size
 from testigo.cli.status import status
 from testigo.cli.verify import verify
 from testigo.errors import Problem, TestigoError
@@ -36,6 +37,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     new,
     check,
     show,
+    size,
     baseline,
     pilot,
     _run.run,
