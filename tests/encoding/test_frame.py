@@ -29,7 +29,7 @@ NO_MARK = (
 )
 
 
-def with_bos(words):  # type: ignore[no-untyped-def]
+def with_bos(words):
     """The tokenizer puts a beginning-of-sequence token in front by itself, as Llama's does."""
     bos = words.bos_token
     words.backend_tokenizer.post_processor = processors.Sequence(
@@ -43,7 +43,7 @@ def with_bos(words):  # type: ignore[no-untyped-def]
 
 
 def encoder(frame: Frame, **settings: object) -> Encoder:
-    return Encoder(frame, Generation("email", "order", "Be short."), 256, input_field="email", **settings)  # type: ignore[arg-type]
+    return Encoder(frame, Generation("email", "order", "Be short."), 256, input_field="email", **settings)
 
 
 def test_the_prompt_is_the_templates_own_generation_prompt() -> None:

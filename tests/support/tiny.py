@@ -87,7 +87,7 @@ def tokenizer(
 
 
 def save_base(folder: Path, kind: str, *, seed: int = 0, spread: float = 0.3) -> Path:
-    """A random model of a kind with its tokenizer, as safetensors. Wide weights, so that its logits differ by inputs."""
+    """A random model of a kind with its tokenizer, as safetensors. Wide weights: its logits differ by inputs."""
     words = tokenizer()
     configuration = CONFIGURATIONS[kind](len(words))
     configuration.bos_token_id, configuration.eos_token_id = words.bos_token_id, words.eos_token_id

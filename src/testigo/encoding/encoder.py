@@ -159,7 +159,7 @@ class Encoder:
         return EncodingError(
             problems=[
                 Problem(
-                    expected=f"rows of at most {self.maximum_length} tokens{kept_free}, so that no expected answer is cut",
+                    expected=f"rows of at most {self.maximum_length} tokens{kept_free}, so that no answer is cut",
                     found=f"{len(too_long)} of {n_rows} rows do not fit: {named}{more}",
                     where="encoding.maximum_length",
                     action=ways,

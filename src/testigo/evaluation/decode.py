@@ -11,6 +11,7 @@ import torch
 from transformers import DynamicCache
 
 from testigo.encoding.pack import common_prefix
+from testigo.model.cache import empty_cache, with_cache
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ def decode_all(
     n_prefix = min(common_prefix([tuple(p) for p in prompts]), min(len(p) for p in prompts) - 1)
     prefix = None
     if n_prefix:
-        prefix = DynamicCache(config=model.config.get_text_config())
+        prefix = empty_cache(model)
         ids = torch.tensor([prompts[0][:n_prefix]], device=device)
-        model(input_ids=ids, past_key_values=prefix, use_cache=True, logits_to_keep=1)
+        model(input_ids=ids, logits_to_keep=1, **with_cache(model, prefix))
     order = sorted(range(len(prompts)), key=lambda k: (len(prompts[k]), k))
     answers: dict[int, Generated] = {}
     for start in range(0, len(order), batch_size):
@@ -71,7 +72,7 @@ def _decode(
     device = model.get_input_embeddings().weight.device
     n_rows, longest = len(rests), max(map(len, rests))
     if prefix is None:
-        cache = DynamicCache(config=model.config.get_text_config())
+        cache = empty_cache(model)
     else:
         cache = copy.deepcopy(prefix)
         cache.batch_repeat_interleave(n_rows)
@@ -87,9 +88,8 @@ def _decode(
         input_ids=ids.to(device),
         attention_mask=mask.to(device),
         position_ids=positions.to(device),
-        past_key_values=cache,
-        use_cache=True,
         logits_to_keep=last_places.to(device),
+        **with_cache(model, cache),
     ).logits  # (rows, last places, vocabulary)
     tokens = logits[torch.arange(n_rows), row_of.to(device)].argmax(-1).cpu()  # (rows,)
     written: list[list[int]] = [[] for _ in rests]
@@ -116,8 +116,7 @@ def _decode(
             input_ids=tokens[:, None].to(device),
             attention_mask=mask.to(device),
             position_ids=(n_prefix + lengths + count)[:, None].to(device),
-            past_key_values=cache,
-            use_cache=True,
+            **with_cache(model, cache),
         ).logits
         tokens = logits[:, -1].argmax(-1).cpu()
     return [Generated(tuple(ids), "end" if end else "length") for ids, end in zip(written, ended, strict=True)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from peft import LoraConfig, get_peft_model
 from torch import nn
+from transformers.pytorch_utils import Conv1D
 
 from testigo.errors import ModelError
 from testigo.model.device import random_state_kept
@@ -40,7 +41,7 @@ def attach(model: nn.Module, adapter: Any, *, seed: int) -> nn.Module:
     Raises
     ------
     ModelError
-        When no module of the base carries a target's name.
+        When no module of the base carries the name of a target or of a module to save.
     """
     if adapter.method == "full":
         return model.requires_grad_(True)
@@ -49,7 +50,8 @@ def attach(model: nn.Module, adapter: Any, *, seed: int) -> nn.Module:
         lora_alpha=adapter.alpha,
         lora_dropout=adapter.dropout,
         target_modules=adapter.targets if isinstance(adapter.targets, str) else list(adapter.targets),
-        modules_to_save=list(adapter.save_modules) or None,
+        modules_to_save=_full_names(model, adapter.save_modules) or None,
+        fan_in_fan_out=any(isinstance(module, Conv1D) for module in model.modules()),  # GPT-2 holds weights transposed
         task_type="CAUSAL_LM",
     )
     with random_state_kept():
@@ -57,13 +59,31 @@ def attach(model: nn.Module, adapter: Any, *, seed: int) -> nn.Module:
         try:
             return get_peft_model(model, settings)
         except ValueError as error:
-            linear = sorted({name.split(".")[-1] for name, m in model.named_modules() if isinstance(m, nn.Linear)})
-            raise ModelError(
-                expected=f"targets among the base's modules: {', '.join(linear)}",
-                found=f"{adapter.targets} ({str(error).splitlines()[0]})",
-                where="model.adapter.targets",
-                action="name modules of this base, or all-linear",
-            ) from error
+            raise _no_such_module(model, f"{adapter.targets} ({str(error).splitlines()[0]})", "targets") from error
+
+
+def _full_names(model: nn.Module, wanted: Iterable[str]) -> list[str]:
+    """The modules whose path ends with a wanted one. peft alone would take `input_layernorm` for `norm`."""
+    every = [name for name, _ in model.named_modules()]
+    found = {name: [path for path in every if _ends_with(path, name)] for name in wanted}
+    for name, paths in found.items():
+        if not paths:
+            raise _no_such_module(model, repr(name), "save_modules")
+    return [path for paths in found.values() for path in paths]
+
+
+def _ends_with(path: str, name: str) -> bool:
+    return path == name or path.endswith(f".{name}")
+
+
+def _no_such_module(model: nn.Module, found: str, key: str) -> ModelError:
+    there = sorted({name.split(".")[-1] for name, m in model.named_modules() if [*m.parameters(recurse=False)]})
+    return ModelError(
+        expected=f"{key} among the base's modules: {', '.join(there)}",
+        found=found,
+        where=f"model.adapter.{key}",
+        action="name modules of this base" + (", or all-linear" if key == "targets" else ""),
+    )
 
 
 def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -83,10 +103,11 @@ def declared_names(model: nn.Module, adapter: Any) -> Iterator[str]:
     if adapter.method == "full":
         yield from (name for name, _ in model.named_parameters())
         return
-    saved = set(adapter.save_modules)
     for name, _ in model.named_parameters():
-        parts = name.split(".")
-        if any(part.startswith("lora_") for part in parts) or ("modules_to_save" in parts and saved & set(parts)):
+        module, saved, _ = name.partition(".modules_to_save.")
+        if any(part.startswith("lora_") for part in name.split(".")) or (
+            saved and any(_ends_with(module, wanted) for wanted in adapter.save_modules)
+        ):
             yield name
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import DynamicCache
 
 from testigo.errors import TestigoError, VerificationFailed, report
 from testigo.model.base import locate
+from testigo.model.cache import empty_cache, with_cache
 
 N_LOGITS = 8
 
@@ -80,12 +80,12 @@ def reproduce(
 @torch.inference_mode()
 def _answer(model: Any, row: str, prompt: tuple[int, ...], stop_ids: set[int], limit: int) -> ControlInput:
     device = model.get_input_embeddings().weight.device
-    cache = DynamicCache(config=model.config.get_text_config())
+    cache = empty_cache(model)
     ids = torch.tensor([prompt], device=device)
     written: list[int] = []
     first: tuple[float, ...] | None = None
     while len(written) < limit:
-        logits = model(input_ids=ids, past_key_values=cache, use_cache=True).logits[0, -1].float()  # (vocabulary,)
+        logits = model(input_ids=ids, **with_cache(model, cache)).logits[0, -1].float()  # (vocabulary,)
         if first is None:
             first = tuple(logits[:N_LOGITS].tolist())
         token = int(logits.argmax())

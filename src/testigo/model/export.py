@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from peft import PeftModel, get_peft_model_state_dict
 from safetensors.torch import load_file
+from transformers import GenerationConfig
 
 from testigo.errors import ModelError, VerificationFailed, WorkspaceError
 from testigo.model import control
@@ -58,7 +60,7 @@ def export(
     digest = weights_sha256(own)
     if folder.exists():
         kept = read_record(folder)
-        if kept["weights_sha256"] == digest:
+        if (kept["weights_sha256"], kept["base"]) == (digest, loaded.files.identity.to_json()):
             return kept
         raise WorkspaceError(
             expected="a new folder, or one with this same export",
@@ -97,18 +99,22 @@ def export(
 
 
 def _save(model: Any, loaded: Loaded, folder: Path, stop_ids: Sequence[int]) -> None:
+    own: dict[str, Any] = {}
     if isinstance(model, PeftModel):
+        own = {"save_embedding_layers": False}  # else peft asks the hub about the base by its bare name
         settings = model.peft_config[model.active_adapter]
         # The folder that we loaded from means nothing to others; the base's own name and revision do.
         settings.base_model_name_or_path = loaded.files.identity.name
         settings.revision = loaded.files.identity.revision or None
-    model.save_pretrained(folder, safe_serialization=True)
+    model.save_pretrained(folder, **own)
     (folder / "README.md").unlink(missing_ok=True)  # peft's empty card; the dossier writes a full one
     loaded.tokenizer.save_pretrained(folder)
-    generation = loaded.model.generation_config
-    generation.eos_token_id = list(stop_ids)
-    generation.do_sample = False
-    generation.save_pretrained(folder)
+    GenerationConfig(
+        do_sample=False,
+        bos_token_id=loaded.tokenizer.bos_token_id,
+        eos_token_id=list(stop_ids),
+        pad_token_id=loaded.tokenizer.pad_token_id,
+    ).save_pretrained(folder)
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -161,9 +167,11 @@ def load_export(folder: Path, files: BaseFiles, *, dtype: torch.dtype = torch.fl
 
         return load_base(locate(f"path:{folder.resolve()}"), dtype=dtype).model
     loaded = load_base(files, dtype=dtype)
-    model = PeftModel.from_pretrained(loaded.model, folder, is_trainable=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Found missing adapter keys")  # they are an error of ours below
+        model = PeftModel.from_pretrained(loaded.model, folder, is_trainable=False)
     model.eval()
-    arrived = get_peft_model_state_dict(model)
+    arrived = get_peft_model_state_dict(model, save_embedding_layers=False)
     saved = load_file(folder / "adapter_model.safetensors")
     lost = sorted(saved.keys() ^ arrived.keys()) + [
         name
