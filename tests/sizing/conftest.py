@@ -20,6 +20,15 @@ CONFIGURATIONS: dict[str, Any] = {
         vocab_size=2000,
         max_position_embeddings=512,
     ),
+    "small": LlamaConfig(
+        hidden_size=96,
+        intermediate_size=256,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=2000,
+        max_position_embeddings=512,
+    ),
     "gpt2": GPT2Config(
         n_embd=96, n_layer=2, n_head=4, vocab_size=2000, n_positions=512, bos_token_id=1, eos_token_id=1
     ),

