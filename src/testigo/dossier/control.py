@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from testigo.training.launchers.local import environment
+
 ControlCheck = Callable[[Path], Mapping[str, Any]]
 """Given the adapter's folder, answers `{"ok", "outputs_equal", "control_rows", "faults": [...]}`."""
 
@@ -39,7 +41,9 @@ def in_fresh_process(base: str, *, timeout_seconds: float = 3600) -> ControlChec
         # -P: a folder that came with the dossier must not shadow our own modules.
         command = [sys.executable, "-P", "-m", "testigo.model.control", str(adapter), "--base", base, "--json"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_seconds, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=timeout_seconds, check=False, env=environment()
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             return {"ok": False, "faults": [f"the process of the control inputs failed: {error}"]}
         try:

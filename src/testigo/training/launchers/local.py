@@ -21,16 +21,26 @@ ENVIRONMENT = {
     "DAFT_ANALYTICS_ENABLED": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "PYTHONUNBUFFERED": "1",
     "OMP_WAIT_POLICY": "PASSIVE",
 }
-_REPORTS = ("DO_NOT_TRACK", "HF_HUB_DISABLE_TELEMETRY", "DAFT_ANALYTICS_ENABLED", "RAY_USAGE_STATS_ENABLED")
+_REPORTS = (
+    "HF_HUB_OFFLINE",
+    "DO_NOT_TRACK",
+    "HF_HUB_DISABLE_TELEMETRY",
+    "DAFT_ANALYTICS_ENABLED",
+    "RAY_USAGE_STATS_ENABLED",
+)
 GRACE_SECONDS = 30.0
 
 
 def environment() -> dict[str, str]:
-    """What every worker finds: the user's own variables win, but for the usage reports."""
+    """What every worker finds: the user's own variables win, but for the usage reports.
+
+    Workers are offline: whoever starts them has already fetched what a campaign names.
+    """
     return {**ENVIRONMENT, **os.environ, **{name: ENVIRONMENT[name] for name in _REPORTS}}
 
 
