@@ -35,7 +35,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """
     if not path.exists():
         return []
-    *whole, rest = path.read_text(encoding="utf-8").split("\n")
+    *whole, rest = path.read_bytes().split(b"\n")
     lines = [json.loads(text) for text in whole if text]
     try:
         return [*lines, json.loads(rest)] if rest else lines

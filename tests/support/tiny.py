@@ -22,7 +22,7 @@ from transformers import (
     Qwen2Config,
 )
 
-from testigo.campaign import Campaign, PlannedRun, load, planned_runs, run_id
+from testigo.campaign import Campaign, PlannedRun, load, run_id
 from testigo.corpus import Corpus, Row, build
 from testigo.encoding import EncodedRow
 from testigo.model.base import BaseFiles, locate
@@ -171,10 +171,10 @@ class Tiny:
     def base(self, kind: str = "llama") -> BaseFiles:
         return locate(f"path:{kind}", relative_to=self.folder)
 
-    def spec(self, changes: Mapping[str, Any] | None = None, *, seed: int = 0, **limits: Any) -> RunSpec:
+    def spec(self, changes: Mapping[str, Any] | None = None, *, seed: int = 0, **restricted: Any) -> RunSpec:
         """A frozen run of the campaign."""
         campaign = self.campaign(changes)
-        planned: PlannedRun = planned_runs(campaign)[0]
+        planned = PlannedRun("control", seed, campaign)
         base = locate(campaign.model.base, relative_to=self.folder)
         made = RunSpec(
             run_id=run_id(planned, corpus=self.corpus.fingerprint, base=base.digest),
@@ -185,7 +185,7 @@ class Tiny:
             corpus=str(self.corpus.folder.resolve()),
             base_digest=base.digest,
         )
-        return replace(made, **limits)
+        return replace(made, **restricted)
 
     def prepared(self, changes: Mapping[str, Any] | None = None) -> Prepared:
         return prepare(self.spec(changes))
@@ -194,7 +194,7 @@ class Tiny:
         self, folder: Path, changes: Mapping[str, Any] | None = None, *, seed: int = 0, **limits: Any
     ) -> Session:
         """A run in this process, at its very start."""
-        spec = self.spec(changes, seed=seed, **limits)
+        spec = self.spec(changes, seed=seed, **restricted)
         return session(spec, prepare(spec), folder)
 
 

@@ -80,6 +80,13 @@ def _resident_peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: on an accelerator, in Python, or on the CPU, where torch raises a plain RuntimeError."""
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or (
+        isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    )
+
+
 @contextlib.contextmanager
 def random_state_kept() -> Iterator[None]:
     """Leave the global random state of CPU and accelerator as it was found."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from testigo.disk import sync_folder
-from testigo.errors import WorkspaceError
+from testigo.errors import ModelError, WorkspaceError
 from testigo.model.base import file_sha256
 from testigo.model.prepare import fill
 
@@ -69,7 +70,8 @@ def save(
     aside = folder / f".{final.name}.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(aside, ignore_errors=True)
+        for left in folder.glob(".[0-9]*"):  # by a worker that was killed while it saved
+            shutil.rmtree(left)
         aside.mkdir()
         save_file({name: p.detach().to("cpu").contiguous() for name, p in parameters.items()}, aside / _FILES[0])
         save_file(optimizer_tensors(parameters, optimizer), aside / _FILES[1])
@@ -85,7 +87,7 @@ def save(
         aside.rename(final)
         sync_folder(folder)
         fault = fault_of(final)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise WorkspaceError(
             expected="room and permission for a checkpoint",
@@ -141,6 +143,13 @@ def newest_whole(folder: Path) -> tuple[Checkpoint | None, tuple[PassedOver, ...
     return None, tuple(passed)
 
 
+def set_aside(folder: Path, passed_over: Sequence[PassedOver]) -> None:
+    """Rename what cannot be used: it counts no longer, and stays to be looked at."""
+    for bad in passed_over:
+        shutil.rmtree(folder / f"{bad.name}.passed-over", ignore_errors=True)
+        (folder / bad.name).rename(folder / f"{bad.name}.passed-over")
+
+
 def read(folder: Path) -> Checkpoint:
     """A checkpoint that is known to be whole."""
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
@@ -155,7 +164,16 @@ def restore(checkpoint: Checkpoint, parameters: Mapping[str, nn.Parameter], opti
     ModelError
         When a name is missing or unexpected, on either side: nothing loads as zeros in silence.
     """
-    fill(parameters, checkpoint.weights, where=f"the checkpoint of update {checkpoint.update}")
+    where = f"the checkpoint of update {checkpoint.update}"
+    fill(parameters, checkpoint.weights, where=where)
+    unexpected = sorted({key.rpartition("/")[0] for key in checkpoint.optimizer} - parameters.keys())
+    if unexpected:
+        raise ModelError(
+            expected="moments of the tensors that this campaign trains",
+            found=f"{len(unexpected)} unexpected: {', '.join(unexpected[:5])}",
+            where=where,
+            action="resume with the settings that made the checkpoint",
+        )
     optimizer.state.clear()
     for key, value in checkpoint.optimizer.items():
         name, _, moment = key.rpartition("/")
@@ -177,7 +195,8 @@ def optimizer_tensors(
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("[0-9]*") if path.is_dir()) if folder.is_dir() else []
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted((path.name for path in found if path.name.isdigit() and path.is_dir()), key=int)
 
 
 def bad_moments(optimizer: Mapping[str, torch.Tensor]) -> tuple[str, ...]:

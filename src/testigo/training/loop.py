@@ -14,9 +14,10 @@ from torch import nn
 
 from testigo.campaign import Campaign
 from testigo.encoding import EncodedRow, Pack, lay_out
+from testigo.gates.resume import ResumeEvidence, newest_checkpoint_is_whole
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import memory_now
-from testigo.rules import load_user_rules
+from testigo.rules import judge, load_user_rules
 from testigo.training import checkpoint, optimizer
 from testigo.training.journal import Journal
 from testigo.training.loss import row_losses, split_loss, token_losses
@@ -68,6 +69,7 @@ class Session:
     device: torch.device
     folder: Path
     progress: Progress = field(default_factory=Progress)
+    saved_update: int | None = None
     stop_requested: Callable[[], bool] = lambda: False
 
     def __post_init__(self) -> None:
@@ -144,7 +146,8 @@ class Session:
         progress.update = update
         progress.skips_in_a_row = progress.skips_in_a_row + 1 if skipped else 0
         progress.supervised_tokens += sum(pack.n_supervised for pack in packs)
-        progress.examples += len(by_row)
+        rows = [row_id for pack in packs for row_id in pack.row_ids]  # a row comes twice where two epochs meet
+        progress.examples += len(rows)
         elapsed = time.perf_counter() - began
         progress.seconds += elapsed
         return {
@@ -155,10 +158,10 @@ class Session:
             "clipped": maximum is not None and norm > maximum,
             "supervised_tokens": sum(pack.n_supervised for pack in packs),
             "tokens": sum(pack.n_tokens for pack in packs),
-            "examples": len(by_row),
+            "examples": len(rows),
             "seconds": elapsed,
             **memory_now().to_json(),
-            "rows": list(by_row),
+            "rows": rows,
             "row_losses": by_row,
             "skipped": skipped,
             "epoch": self.order.epoch_after(update),
@@ -197,6 +200,7 @@ class Session:
         checkpoint.prune(
             self.checkpoints, keep=self.settings.training.checkpoint.keep, best_update=self.progress.best_update
         )
+        self.saved_update = self.progress.update
 
     def resume(self, attempt: int) -> tuple[checkpoint.PassedOver, ...]:
         """Go back to the newest whole checkpoint, or to the very start. Returns the checkpoints passed over."""
@@ -204,9 +208,14 @@ class Session:
         if found is not None:
             checkpoint.restore(found, self.parameters, self.optimizer)
             self.progress = Progress(**found.state["progress"])
+            self.saved_update = found.update
             if self.scaler.is_enabled():
                 self.scaler.load_state_dict(found.state["scaler"])
         self.journal.cut_after(self.progress.update, attempt)
+        checkpoint.set_aside(self.checkpoints, passed_over)
+        if passed_over:
+            evidence = ResumeEvidence(passed_over=tuple(f"{bad.name} ({bad.why})" for bad in passed_over))
+            self._record(judge([newest_checkpoint_is_whole], [evidence]).findings)
         return passed_over
 
     # ---- the run ----------------------------------------------------------------------------------------------
@@ -218,10 +227,11 @@ class Session:
         watcher = self._watcher()
         self.model.train()
         while self.progress.update < self.order.n_updates:
-            if ended := self._patience_ended():  # a run killed between its last checkpoint and its result
+            if ended := self._patience_ended():
                 return Outcome("stopped-early", ended)
             if self.stop_requested():
-                self.save()
+                if self.saved_update != self.progress.update:
+                    self.save()
                 return Outcome("interrupted", "asked to stop")
             line = self.step(self.progress.update + 1)
             self.journal.step(line)
@@ -238,11 +248,8 @@ class Session:
                     return Outcome("diverged", f"the validation loss is {line['validation_loss']} at update {update}")
                 self._record(watcher.feed(line))
                 improved = self.progress.best_update == update
-            enough = self._patience_ended()
-            if improved or enough or last or update % every == 0:
+            if improved or last or self._patience_ended() or update % every == 0:
                 self.save()
-            if enough:
-                return Outcome("stopped-early", enough)
         return Outcome("completed", f"{self.order.n_updates} updates")
 
     def _watcher(self) -> Watcher:

@@ -14,20 +14,13 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from testigo.corpus import open_corpus
 from testigo.disk import write_atomically
-from testigo.errors import TestigoError, report
-from testigo.model.adapter import trained
-from testigo.model.device import versions
-from testigo.model.digest import weights_sha256
-from testigo.training.loop import Outcome, Session
-from testigo.training.prepare import prepare, session
-from testigo.training.spec import RunSpec
-from testigo.watch.trackers import trackers
+from testigo.errors import TestigoError, WorkspaceError, report
+
+if TYPE_CHECKING:
+    from testigo.training.loop import Outcome, Session
 
 
 def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
@@ -35,15 +28,39 @@ def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
 
     One worker at a time: when whoever started a worker is killed, the worker saves and ends by itself, and the next one
     waits for that.
+
+    Raises
+    ------
+    WorkspaceError
+        When the disk is full or not writable.
     """
-    spec, folder = RunSpec.read(spec_path), spec_path.parent
     starter = os.getppid()
-    with (folder / "worker.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return _train(spec, folder, stop_requested=lambda: stop.is_set() or os.getppid() != starter)
+    folder = spec_path.parent
+    try:
+        with (folder / "worker.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return _train(spec_path, stop_requested=lambda: stop.is_set() or os.getppid() != starter)
+    except OSError as error:
+        raise WorkspaceError(
+            expected="room and permission in the run's folder",
+            found=f"{type(error).__name__}: {error}",
+            where=str(folder),
+            action="free space, then run the same command again; it goes on from the last whole checkpoint",
+        ) from error
 
 
-def _train(spec: RunSpec, folder: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
+def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
+    # Imported here, so that whoever stops or loses this process while the libraries load is heard.
+    from testigo.corpus import open_corpus
+    from testigo.model.device import is_out_of_memory
+    from testigo.training.loop import Outcome
+    from testigo.training.prepare import prepare, session
+    from testigo.training.spec import RunSpec
+    from testigo.watch.trackers import trackers
+
+    spec, folder = RunSpec.read(spec_path), spec_path.parent
+    if stop_requested():
+        return Outcome("interrupted", "asked to stop before the first update")
     spec.check(open_corpus(Path(spec.corpus)).fingerprint)
     prepared = prepare(spec)
     work = session(spec, prepared, folder)
@@ -59,13 +76,20 @@ def _train(spec: RunSpec, folder: Path, *, stop_requested: Callable[[], bool]) -
     write_atomically(folder / "resume.json", json.dumps(resumed))
     try:
         outcome = work.run()
-    except torch.OutOfMemoryError as error:
-        outcome = Outcome("out-of-memory", f"update {work.progress.update + 1}: {str(error).splitlines()[0]}")
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        why, *_ = (str(error) or "no more memory").splitlines()
+        outcome = Outcome("out-of-memory", f"update {work.progress.update + 1}: {why}")
     write_atomically(folder / "result.json", json.dumps(_result(work, outcome), indent=1))
     return outcome
 
 
 def _result(work: Session, outcome: Outcome) -> dict[str, Any]:
+    from testigo.model.adapter import trained
+    from testigo.model.device import versions
+    from testigo.model.digest import weights_sha256
+
     progress = work.progress
     finite = outcome.state in ("completed", "stopped-early")
     return {
