@@ -1,0 +1,106 @@
+// Keeps the page as the workspace is: the server says that something changed, and the changed parts are fetched.
+"use strict";
+
+(() => {
+  const PAUSE_MS = 500;
+  const main = document.getElementById("content");
+  const light = document.getElementById("live");
+  const told = new Map(); // the server's own text of each part, to see what changed
+  let source = null;
+  let shown = main.dataset.state;
+  let wanted = shown;
+  let busy = false;
+
+  const parts = (root) => root.querySelectorAll("[data-part]");
+  const say = (what) => {
+    light.dataset.state = what;
+    if (light.textContent !== light.dataset[what]) light.textContent = light.dataset[what];
+  };
+
+  function keyOf(details, index) {
+    return details.dataset.key || `${index} ${details.firstElementChild?.textContent.replace(/\d+/g, "")}`;
+  }
+
+  // What the reader has opened, scrolled and focused stays as it is when a part is replaced.
+  function remember(part) {
+    const opened = new Map();
+    part.querySelectorAll("details").forEach((one, index) => opened.set(keyOf(one, index), one.open));
+    const scrolled = [...part.querySelectorAll(".scroll, pre")].map((one) => [
+      one.scrollLeft, one.scrollTop, one.scrollTop + one.clientHeight >= one.scrollHeight - 4,
+    ]);
+    const links = [...part.querySelectorAll("a, summary, [tabindex]")];
+    return { opened, scrolled, focus: links.indexOf(document.activeElement) };
+  }
+
+  function restore(part, kept) {
+    part.querySelectorAll("details").forEach((one, index) => {
+      if (kept.opened.has(keyOf(one, index))) one.open = kept.opened.get(keyOf(one, index));
+    });
+    part.querySelectorAll(".scroll, pre").forEach((one, index) => {
+      const [left, top, atEnd] = kept.scrolled[index] || [0, 0, true];
+      one.scrollLeft = left;
+      one.scrollTop = "follow" in one.dataset && atEnd ? one.scrollHeight : top;
+    });
+    if (kept.focus >= 0) part.querySelectorAll("a, summary, [tabindex]")[kept.focus]?.focus({ preventScroll: true });
+  }
+
+  function replace(text) {
+    const fresh = new DOMParser().parseFromString(text, "text/html");
+    const content = fresh.getElementById("content");
+    if (!content) return false;
+    const old = new Map([...parts(main)].map((one) => [one.dataset.part, one]));
+    const names = [...parts(content)].map((one) => one.dataset.part);
+    if (names.join() !== [...old.keys()].join()) {
+      main.replaceChildren(...content.childNodes);
+      told.clear();
+    } else {
+      for (const part of [...parts(content)]) {
+        const name = part.dataset.part;
+        const html = part.outerHTML;
+        if (told.get(name) === html) continue;
+        const before = told.has(name) ? null : old.get(name).outerHTML;
+        told.set(name, html);
+        if (before === html) continue;
+        const kept = remember(old.get(name));
+        old.get(name).replaceWith(part);
+        restore(part, kept);
+      }
+    }
+    shown = content.dataset.state;
+    return true;
+  }
+
+  async function refresh() {
+    if (busy || wanted === shown) return;
+    busy = true;
+    const began = performance.now();
+    try {
+      const answer = await fetch(location.href, { headers: { "testigo-fragment": "1" }, cache: "no-store" });
+      if (!replace(await answer.text())) throw new Error("not a page of ours");
+    } catch {
+      say("lost");
+    }
+    // As long as the server needed for it, the page lets it rest.
+    setTimeout(() => { busy = false; refresh(); }, Math.max(PAUSE_MS, performance.now() - began));
+  }
+
+  function listen() {
+    if (source || document.hidden || !main.dataset.topics) return;
+    source = new EventSource(`/live?topics=${encodeURIComponent(main.dataset.topics)}`);
+    source.addEventListener("open", () => say("live"));
+    source.addEventListener("error", () => say("lost"));
+    source.addEventListener("state", (event) => { wanted = event.data; refresh(); });
+  }
+
+  function rest() {
+    source?.close();
+    source = null;
+    say("idle");
+  }
+
+  document.addEventListener("visibilitychange", () => (document.hidden ? rest() : listen()));
+  window.addEventListener("pagehide", rest);
+  window.addEventListener("pageshow", listen);
+  main.querySelectorAll("[data-follow]").forEach((one) => { one.scrollTop = one.scrollHeight; });
+  listen();
+})();

@@ -1,0 +1,118 @@
+"""One run: what it is, its curves, its findings, its log; and one of its updates, row by row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from testigo.corpus import Row
+from testigo.dossier.comparison_facts import shortened
+from testigo.dossier.files import real, words
+from testigo.ledger import Event, Run
+from testigo.page.curves import RunPicture, run_pictures
+from testigo.page.reading import tail_of
+from testigo.page.site import Site
+from testigo.page.standing import Found, RunRow, findings_in_run, run_row
+from testigo.tasks import Task, task_for
+
+_LOG_BYTES = 12_000
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """What the page of a run shows."""
+
+    run: Run
+    row: RunRow
+    metric: str
+    because: str
+    settings: dict[str, str]
+    pictures: tuple[RunPicture, ...]
+    findings: tuple[Found, ...]
+    events: tuple[Event, ...]
+    log: str
+
+
+@dataclass(frozen=True)
+class UpdateRow:
+    """A row of an update: its own loss in nats per token, and its texts where the corpus can be read."""
+
+    id: str
+    loss: float | None
+    prompt: str
+    target: str
+
+
+@dataclass(frozen=True)
+class UpdatePage:
+    """One update with its rows, the worst first."""
+
+    run: Run
+    update: int
+    facts: dict[str, Any]
+    rows: tuple[UpdateRow, ...]
+    findings: tuple[Found, ...]
+    before: int | None
+    after: int | None
+
+
+def run_page(site: Site, id: str) -> RunPage | None:
+    """The page of a run; None when the ledger does not know it."""
+    run = site.run(id)
+    if run is None:
+        return None
+    steps, found = site.steps(run.id), findings_in_run(site, run.id)
+    campaign = site.campaign
+    variant = next((one for one in campaign.variants if one.name == run.variant), None) if campaign else None
+    return RunPage(
+        run=run,
+        row=run_row(site, run),
+        metric=campaign.hypothesis.improve.metric if campaign else "",
+        because=variant.because if variant else "",
+        settings={name: words(value) for name, value in variant.set.items()} if variant else {},
+        pictures=run_pictures(steps, found),
+        findings=tuple(found),
+        events=tuple(event for event in site.events if event.run == run.id),
+        log=plain(tail_of(site.file(*site.folder_of(run.id), "log.txt"), _LOG_BYTES)),
+    )
+
+
+def update_page(site: Site, id: str, update: int) -> UpdatePage | None:
+    """One update of a run; None when there is no such run or update."""
+    run = site.run(id)
+    line = site.steps(run.id).line(update) if run else None
+    if run is None or line is None:
+        return None
+    steps, known, campaign = site.steps(run.id), site.rows("train"), site.campaign
+    task = task_for(campaign) if campaign else None
+    losses = line.get("row_losses")
+    losses = losses if isinstance(losses, Mapping) else dict.fromkeys(map(str, line.get("rows") or ()))
+    column = campaign.task.input if campaign else None
+    rows = [_update_row(str(name), real(loss), known.get(str(name)), column, task) for name, loss in losses.items()]
+    rows.sort(key=lambda row: -(row.loss if row.loss is not None else float("inf")))
+    at = steps.updates.index(update)
+    return UpdatePage(
+        run=run,
+        update=update,
+        facts=line,
+        rows=tuple(rows),
+        findings=tuple(one for one in findings_in_run(site, run.id) if one.update == update),
+        before=steps.updates[at - 1] if at else None,
+        after=steps.updates[at + 1] if at + 1 < len(steps.updates) else None,
+    )
+
+
+def plain(text: str) -> str:
+    """A log without the control codes of terminals; of a line that was drawn over, the last state."""
+    lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return _CONTROL.sub("", "\n".join(lines)).strip("\n")
+
+
+def _update_row(id: str, loss: float | None, row: Row | None, column: str | None, task: Task | None) -> UpdateRow:
+    if row is None or task is None:
+        return UpdateRow(id, loss, "", "")
+    prompt = words(row.fields.get(column or ""))
+    return UpdateRow(id, loss, shortened(prompt), shortened(task.target(row.fields)))

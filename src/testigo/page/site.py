@@ -1,0 +1,297 @@
+"""A workspace behind its caches: what the page reads, each file again only when it changed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from testigo.campaign import Campaign, Workspace, load
+from testigo.corpus import Corpus, Row
+from testigo.dossier.files import read_json, read_lines
+from testigo.dossier.gate_facts import gates_from
+from testigo.dossier.gather import current_folder
+from testigo.dossier.record import Gates
+from testigo.dossier.run_facts import mean_scores
+from testigo.errors import TestigoError, WorkspaceError
+from testigo.ledger import Event, Ledger, Run, kinds, process_is_alive
+from testigo.page.reading import stamp
+from testigo.page.steps import Steps
+
+RUN_FILES = (
+    "steps.jsonl",
+    "findings.jsonl",
+    "result.json",
+    "log.txt",
+    "predictions/progress.json",
+    "predictions/validation.jsonl",
+)
+"""What a run's folder is watched for."""
+_MOST_ROWS_KEPT = 50_000
+_LARGE_KEPT = 6
+_T = TypeVar("_T")
+
+
+class Site:
+    """One workspace. Use it with `lock` held: several readers may ask at once, and the caches are shared."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.lock = threading.RLock()
+        self._real = workspace.root.resolve()
+        self._small: dict[object, tuple[str, Any]] = {}
+        self._large: dict[object, tuple[str, Any]] = {}
+        self._steps: dict[str, Steps] = {}
+        self._ledger: Ledger | None = None
+
+    # ---- files ------------------------------------------------------------------------------------------------
+
+    def file(self, *parts: str) -> Path:
+        """A file of the workspace, there or not.
+
+        Raises
+        ------
+        WorkspaceError
+            When a name or a link leads out of the workspace.
+        """
+        path = self.workspace.root.joinpath(*parts)
+        if not path.resolve().is_relative_to(self._real):
+            raise WorkspaceError(
+                expected="files that lie in the workspace",
+                found=f"{'/'.join(parts)} leads out of it",
+                where=str(self.workspace.root),
+                action="put the file itself there instead of a link; the page shows nothing from elsewhere",
+            )
+        return path
+
+    def folder_of(self, run: str) -> tuple[str, str]:
+        """The parts of a run's folder.
+
+        Raises
+        ------
+        WorkspaceError
+            When the id is no plain name, so that it would lead elsewhere.
+        """
+        if Path(run).name != run or run in ("", ".", ".."):
+            raise WorkspaceError(
+                expected="runs with plain names",
+                found=repr(run),
+                where=str(self.workspace.ledger_path),
+                action="look at the ledger with `testigo ledger verify`; Testigo never writes such a name",
+            )
+        return "runs", run
+
+    def lines(self, *parts: str) -> list[dict[str, Any]]:
+        """The JSON objects of a file that is written once, such as predictions."""
+        path = self.file(*parts)
+        return self._kept(path, stamp(path), lambda: read_lines(path), large=True)
+
+    def small_lines(self, *parts: str) -> list[dict[str, Any]]:
+        """The JSON objects of a short file that grows, such as findings."""
+        path = self.file(*parts)
+        return self._kept(path, stamp(path), lambda: read_lines(path))
+
+    def scores(self, *parts: str) -> dict[str, float]:
+        """The mean of each metric over the lines of a predictions file."""
+        path = self.file(*parts)
+        return self._kept(("scores", path), stamp(path), lambda: mean_scores(read_lines(path)))
+
+    def document(self, *parts: str) -> dict[str, Any]:
+        """The JSON object of a file; empty when there is none."""
+        path = self.file(*parts)
+        return self._kept(path, stamp(path), lambda: read_json(path) or {})
+
+    def steps(self, run: str) -> Steps:
+        """A run's steps, read up to now."""
+        known = self._steps.get(run)
+        if known is None:
+            known = self._steps[run] = Steps(self.file(*self.folder_of(run), "steps.jsonl"))
+        known.refresh()
+        return known
+
+    # ---- ledger and campaign ----------------------------------------------------------------------------------
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All events; none while the ledger is not there yet."""
+        return self._recorded()[0]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs of the ledger; one whose process is gone without a word is told as interrupted."""
+        return tuple(_as_it_is(run) for run in self._recorded()[1])
+
+    def run(self, id: str) -> Run | None:
+        """The run of an id, if the ledger knows it."""
+        return next((run for run in self.runs if run.id == id), None)
+
+    def ledger_faults(self) -> tuple[str, ...]:
+        """What is wrong with the chain of events; empty when it is whole."""
+        state = self._ledger_stamp()
+        return self._kept("faults", state, lambda: self._open().verify() if state != "-" else ())
+
+    @property
+    def campaign(self) -> Campaign | None:
+        """The campaign as its file says now; None when the file is gone or is not valid."""
+        path = self.workspace.campaign_path
+        if path is None:
+            return None
+
+        def read() -> Campaign | None:
+            try:
+                return load(path)
+            except (TestigoError, OSError):
+                return None
+
+        return self._kept("campaign", stamp(path), read)
+
+    @property
+    def name(self) -> str:
+        """The campaign's name."""
+        try:
+            return self.workspace.campaign_name or self.workspace.root.name
+        except TestigoError:
+            return self.workspace.root.name
+
+    # ---- folders ----------------------------------------------------------------------------------------------
+
+    def current(self, kind: str, event: str) -> str | None:
+        """The name of the current corpus, baseline or pilot folder: the last event's, or one that is newer."""
+        of_kind = [one for one in self.events if one.kind == event]
+        found = current_folder(self.file(kind), of_kind)
+        newest = current_folder(self.file(kind), ())
+        if found is None or newest is None:
+            return None
+        begun = newest.stat().st_mtime > _seconds(of_kind[-1].time) if of_kind else True
+        return newest.name if begun else found.name
+
+    @property
+    def gates(self) -> Gates | None:
+        """What the pilot found so far."""
+        name = self.current("pilot", kinds.PILOT_FINISHED)
+        if name is None:
+            return None
+        folder = self.file("pilot", name)
+        state = "".join(stamp(self.file("pilot", name, file)) for file in ("findings.json", "phases.json"))
+        return self._kept(folder, state, lambda: gates_from(folder))
+
+    @property
+    def pilot_now(self) -> str:
+        """The phase that the pilot is in; empty when none goes on."""
+        name = self.current("pilot", kinds.PILOT_FINISHED)
+        if name is None or self.file("pilot", name, "findings.json").exists():
+            return ""
+        now = self.document("pilot", name, "phases.json").get("now")
+        return now if isinstance(now, str) else ""
+
+    @property
+    def corpus(self) -> Corpus | None:
+        """The corpus that was built last; None without a manifest."""
+        name = self.current("corpus", kinds.CORPUS_BUILT)
+        manifest = self.document("corpus", name, "manifest.json") if name else {}
+        if name is None or "splits" not in manifest:
+            return None
+        return Corpus(str(manifest.get("fingerprint", name)), self.file("corpus", name), manifest)
+
+    def rows(self, split: str) -> dict[str, Row]:
+        """The rows of train or validation by their ids; empty when they cannot be read or are very many."""
+        corpus = self.corpus
+        if corpus is None or corpus.counts.get(split, 0) > _MOST_ROWS_KEPT:
+            return {}
+
+        def read() -> dict[str, Row]:
+            try:
+                return {row.id: row for row in corpus.rows(split)}
+            except (TestigoError, OSError, ValueError, KeyError):
+                return {}
+
+        return self._kept(("rows", split), str(corpus.folder), read, large=True)
+
+    # ---- what changed -----------------------------------------------------------------------------------------
+
+    def signatures(self) -> dict[str, str]:
+        """A short text for each part of the workspace, which changes when the part does."""
+        ledger = self._ledger_stamp()
+        runs = {f"run/{run.id}": self._run_signature(run) for run in self.runs}
+        return {
+            "ledger": ledger,
+            "pilot": self._folder_signature("pilot", ("phases.json", "findings.json")),
+            "baseline": self._folder_signature(
+                "baseline", ("predictions/progress.json", "predictions/validation.jsonl")
+            ),
+            "rows": stamp(self.file("comparison.json")) + stamp(self.file("comparison-test.json")),
+            "runs": " ".join(runs.values()),
+            **runs,
+        }
+
+    def _run_signature(self, run: Run) -> str:
+        folder = self.workspace.root.joinpath(*self.folder_of(run.id))
+        return " ".join([run.state, *(stamp(folder / name) for name in RUN_FILES)])
+
+    def _folder_signature(self, kind: str, names: tuple[str, ...]) -> str:
+        try:
+            folders = sorted(path for path in self.file(kind).iterdir() if not path.name.startswith("."))
+        except OSError:
+            return "-"
+        return " ".join(stamp(folder / name) for folder in folders for name in names)
+
+    # ---- inside -----------------------------------------------------------------------------------------------
+
+    def _recorded(self) -> tuple[tuple[Event, ...], tuple[Run, ...]]:
+        state = self._ledger_stamp()
+        if state == "-":
+            return (), ()
+        return self._kept("ledger", state, lambda: (self._open().events(), self._open().runs()))
+
+    def _open(self) -> Ledger:
+        if self._ledger is None:
+            self._ledger = Ledger.open(self.file("ledger.sqlite"), create=False, wait_seconds=5.0)
+        return self._ledger
+
+    def _ledger_stamp(self) -> str:
+        # The head file is written after each event. SQLite's own files also change when the ledger is merely read.
+        path = self.file("ledger.sqlite")
+        if not path.is_file():
+            return "-"
+        head = stamp(self.file("ledger.head"))
+        return head if head != "-" else stamp(path)
+
+    def _kept(self, key: object, state: str, read: Callable[[], _T], *, large: bool = False) -> _T:
+        cache = self._large if large else self._small
+        known = cache.pop(key, None)
+        if known is None or known[0] != state:
+            known = (state, read())
+        cache[key] = known
+        while large and len(cache) > _LARGE_KEPT:
+            del cache[next(iter(cache))]  # the one that was not asked for the longest
+        value: _T = known[1]
+        return value
+
+
+def progress_in(told: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Done and all rows of an evaluation that goes on."""
+    done, of = told.get("done"), told.get("of")
+    return (done, of) if isinstance(done, int) and isinstance(of, int) and of > 0 else None
+
+
+def pretty(body: Mapping[str, Any], limit: int) -> str:
+    """An event's body for a reader, cut where it is very long."""
+    text = json.dumps(body, ensure_ascii=False, indent=2)
+    return text if len(text) <= limit else f"{text[:limit]}\n… {len(text) - limit:,} characters more"
+
+
+def _as_it_is(run: Run) -> Run:
+    if run.state != "running" or run.process is None or process_is_alive(run.process) is not False:
+        return run
+    return replace(run, state="interrupted", cause="its process is gone")
+
+
+def _seconds(time: str) -> float:
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except ValueError:
+        return 0.0
