@@ -191,7 +191,7 @@ class Tiny:
         return prepare(self.spec(changes))
 
     def session(
-        self, folder: Path, changes: Mapping[str, Any] | None = None, *, seed: int = 0, **limits: Any
+        self, folder: Path, changes: Mapping[str, Any] | None = None, *, seed: int = 0, **restricted: Any
     ) -> Session:
         """A run in this process, at its very start."""
         spec = self.spec(changes, seed=seed, **restricted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from testigo.gates.backward import BackwardEvidence
+from testigo.model.activations import checkpoint_activations
 from testigo.model.adapter import declared_names, is_zero_gradient_expected_first
 from testigo.pilot.bench import Bench, gradients, relative_error
 
@@ -34,7 +35,7 @@ def collect(bench: Bench) -> BackwardEvidence:
     apart, loss_apart = gradient([[k] for k in range(len(rows))])
     checkpointing = None
     if bench.settings.training.activation_checkpointing:
-        checkpointing = _without_checkpointing(bench, together, one)
+        checkpointing = _checkpointing_error(bench)
     session.optimizer.zero_grad(set_to_none=True)
     return BackwardEvidence(
         precision=bench.settings.model.precision,
@@ -54,11 +55,14 @@ def collect(bench: Bench) -> BackwardEvidence:
     )
 
 
-def _without_checkpointing(bench: Bench, parts: list[list[int]], with_it: dict[str, object]) -> float:
-    session, model = bench.session, bench.model
-    model.gradient_checkpointing_disable()
-    session.optimizer.zero_grad(set_to_none=True)
-    session.backward([session.lay_out([bench.sample[k] for k in part]) for part in parts], update=1)
-    without = gradients(session.parameters)
-    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    return relative_error(with_it, without)  # type: ignore[arg-type]
+def _checkpointing_error(bench: Bench) -> float:
+    """With and without, in training mode: elsewhere activations are kept anyway. Dropout draws from the same seed."""
+    session, made = bench.session, []
+    session.model.train()
+    for on in (False, True):
+        checkpoint_activations(session.model, on=on)
+        session.optimizer.zero_grad(set_to_none=True)
+        session.backward([session.lay_out(bench.sample)], update=1)
+        made.append(gradients(session.parameters))
+    session.model.eval()
+    return relative_error(made[1], made[0])

@@ -42,6 +42,13 @@ class Progress:
     examples: int = 0
     seconds: float = 0.0
 
+    def weigh(self, validation_loss: float) -> None:
+        """A new best, or one more validation that was none."""
+        if validation_loss < self.best_loss:
+            self.best_loss, self.best_update, self.worse_validations = validation_loss, self.update, 0
+        else:
+            self.worse_validations += 1
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -178,12 +185,8 @@ class Session:
         measured = split_loss(
             self.model, packs, autocast=optimizer.autocast(self.settings.model.precision, self.device)
         )
-        progress = self.progress
-        loss = measured.nats_per_token
-        if loss < progress.best_loss:
-            progress.best_loss, progress.best_update, progress.worse_validations = loss, progress.update, 0
-        else:
-            progress.worse_validations += 1
+        progress, loss = self.progress, measured.nats_per_token
+        progress.weigh(loss)
         elapsed = time.perf_counter() - began
         progress.seconds += elapsed
         return {

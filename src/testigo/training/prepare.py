@@ -9,6 +9,7 @@ from typing import Any
 from testigo.campaign import Campaign
 from testigo.corpus import Corpus, Row, open_corpus
 from testigo.encoding import Encoder
+from testigo.model.activations import checkpoint_activations
 from testigo.model.device import device
 from testigo.model.encoder import encoder_of
 from testigo.model.load import Loaded
@@ -54,8 +55,7 @@ def prepare(spec: RunSpec) -> Prepared:
     settings = spec.settings()
     loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, adapted=True)
     if settings.training.activation_checkpointing:
-        # Non-reentrant: the reentrant kind loses the gradients of adapters over frozen embeddings.
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        checkpoint_activations(model)
     model.to(device())
     return Prepared(settings, loaded, model, encoder_of(settings, loaded), open_corpus(Path(spec.corpus)))
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from testigo.disk import read_lines
 from testigo.training.launchers import local
 
 
@@ -26,9 +25,22 @@ def train(spec: Path, *, n_updates: int, reporter: Reporter, on_start: Callable[
     """Run the training worker of a spec to its end; its result."""
     folder = spec.parent
     (folder / "result.json").unlink(missing_ok=True)
+    listen = _listener(folder, n_updates, reporter)
+    try:
+        for _ in local.start("testigo.training.worker", str(spec), log=folder / "log.txt", on_start=on_start):
+            listen()
+    finally:
+        listen()  # its last words, between the last look and its end
+    result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    return result
+
+
+def _listener(folder: Path, n_updates: int, reporter: Reporter) -> Callable[[], None]:
     steps, findings = Tail(folder / "steps.jsonl"), Tail(folder / "findings.jsonl")
     validation = ""
-    for _ in local.start("testigo.training.worker", str(spec), log=folder / "log.txt", on_start=on_start):
+
+    def listen() -> None:
+        nonlocal validation
         for line in steps.new():
             if "validation_loss" in line:
                 validation = f", validation {float(line['validation_loss']):.3f}"
@@ -36,32 +48,51 @@ def train(spec: Path, *, n_updates: int, reporter: Reporter, on_start: Callable[
                 note = f"loss {float(line['loss']):.3f}{validation}, {line['seconds']:.1f} s an update"
                 reporter.progress(f"train {folder.name}", line["update"], n_updates, note)
         for found in findings.new():
-            reporter.say(f"{found['severity']} {found['code']} {found['name']}: {found['observed']}")
-    result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    return result
+            reporter.say(f"  {found['severity']} {found['code']} {found['name']}: {found['observed']}")
+
+    return listen
 
 
 def follow(module: str, spec: Path, *, progress: Path, step: str, reporter: Reporter) -> None:
     """Run another worker to its end; `progress` is the small file in which it tells how far it is."""
-    for _ in local.start(module, str(spec), log=spec.with_name("log.txt")):
+    progress.unlink(missing_ok=True)  # what an earlier worker told
+
+    def listen() -> None:
         with suppress(OSError, ValueError, KeyError):
             told = json.loads(progress.read_text(encoding="utf-8"))
-            if "of" in told and isinstance(told["of"], int):
+            if isinstance(told["of"], int):
                 reporter.progress(step, told["done"], told["of"])
             elif told["now"]:
                 reporter.progress(step, len(told["phases"]), len(told["of"]), told["now"])
 
+    try:
+        for _ in local.start(module, str(spec), log=spec.with_name("log.txt")):
+            listen()
+    finally:
+        listen()
+
 
 class Tail:
-    """The whole lines that were added to a JSON Lines file since the last look."""
+    """The whole lines that were added to a JSON Lines file since the last look; what was read is not read again.
+
+    A file that became shorter, because a resume cut it, is read from its new end on. Where it also grew between two
+    looks, the line in the middle of which the old place lies is passed over: this feeds a progress bar, no record.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen = len(read_lines(path))
+        self._place = self._size()
 
     def new(self) -> Iterator[dict[str, Any]]:
-        """Each once. A file that became shorter (a resume cut it) is read from its new end on."""
-        lines = read_lines(self.path)
-        self._seen = min(self._seen, len(lines))
-        yield from lines[self._seen :]
-        self._seen = len(lines)
+        """Each once."""
+        self._place = min(self._place, self._size())
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
+            file.seek(self._place)
+            *whole, _ = file.read().split(b"\n")
+            self._place += sum(len(line) + 1 for line in whole)
+            for line in whole:
+                with suppress(ValueError):
+                    yield json.loads(line)
+
+    def _size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
