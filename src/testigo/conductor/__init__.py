@@ -1,5 +1,81 @@
 """The campaign told in order. `story` is the whole of it; the steps that it tells are one file each.
 
 Each step is done once, recorded in the ledger, and found again by the next start: running the same command again goes
-on where it stopped and does nothing twice. `grounds` is what every step stands on.
+on where it stopped and does nothing twice. `grounds` is what every step stands on, `opening` makes them.
 """
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from testigo.campaign import Campaign
+    from testigo.judgement import Comparison
+    from testigo.ledger import Run
+    from testigo.training.start import Reporter
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a campaign came to. `comparison` is None when no run of the control ended well."""
+
+    comparison: Comparison | None
+    runs: tuple[Run, ...]
+    dossier: Path
+
+    @property
+    def conclusion(self) -> str:
+        """One plain sentence."""
+        return self.comparison.conclusion if self.comparison else "no run of the control ended well"
+
+
+class Lines:
+    """A reporter that writes what stays to standard error."""
+
+    def say(self, text: str) -> None:
+        """A line."""
+        print(text, file=sys.stderr, flush=True)
+
+    def progress(self, step: str, done: int, of: int, note: str = "") -> None:
+        """Nothing: a script has no bar."""
+
+
+def run(
+    campaign: Campaign,
+    *,
+    workspace: Path | str | None = None,
+    amend: str | None = None,
+    reporter: Reporter | None = None,
+) -> Result:
+    """Carry a campaign from its file to its dossier, as `testigo run` does; call it again to go on.
+
+    Parameters
+    ----------
+    campaign
+        From `testigo.load`.
+    workspace
+        The folder to work in, `NAME.testigo` in the current folder when not given.
+    amend
+        Why the campaign was changed after runs had begun.
+    reporter
+        Who listens; lines on standard error when not given.
+
+    Raises
+    ------
+    GateFailed, Interrupted, WorkspaceError
+        As `testigo run` tells them; each carries its exit code.
+
+    Examples
+    --------
+    >>> campaign = testigo.load("campaign.yaml")  # doctest: +SKIP
+    >>> testigo.run(campaign).conclusion  # doctest: +SKIP
+    """
+    from testigo.conductor import story
+    from testigo.conductor.opening import opened
+
+    with opened(campaign, None if workspace is None else Path(workspace), reporter or Lines()) as grounds:
+        comparison = story.run(grounds, amend=amend)
+        return Result(comparison, grounds.ledger.runs(), grounds.workspace.dossier / "index.html")
