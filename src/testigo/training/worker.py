@@ -50,15 +50,16 @@ def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
 
 
 def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
+    from testigo.training.spec import RunSpec
+
+    spec, folder = RunSpec.read(spec_path), spec_path.parent
     # Imported here, so that whoever stops or loses this process while the libraries load is heard.
     from testigo.corpus import open_corpus
     from testigo.model.device import is_out_of_memory
     from testigo.training.loop import Outcome
     from testigo.training.prepare import prepare, session
-    from testigo.training.spec import RunSpec
     from testigo.watch.trackers import trackers
 
-    spec, folder = RunSpec.read(spec_path), spec_path.parent
     if stop_requested():
         return Outcome("interrupted", "asked to stop before the first update")
     spec.check(open_corpus(Path(spec.corpus)).fingerprint)
