@@ -13,7 +13,8 @@
     ├── MissingExtra             an optional library is not installed
     ├── GateFailed               exit code 1: a stop-rule found a fault
     ├── VerificationFailed       exit code 1: a dossier, adapter or ledger is not what it claims
-    └── Interrupted              exit code 3: run the same command again to go on
+    ├── Interrupted              exit code 3: run the same command again to go on
+    └── FaultOfTestigo           exit code 70: our own fault, to be reported
 """
 
 from __future__ import annotations
@@ -112,6 +113,12 @@ class Interrupted(TestigoError):
     """The work was stopped from outside; the same command goes on."""
 
     exit_code = 3
+
+
+class FaultOfTestigo(TestigoError):
+    """A fault of Testigo's own in one of its processes; nothing that was recorded is lost."""
+
+    exit_code = 70
 
 
 _REPORT = "testigo-error "

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from testigo.campaign.campaign import Campaign
 from testigo.errors import WorkspaceError
 from testigo.ledger import Ledger, kinds
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
-def register(campaign: Campaign, ledger: Ledger, *, reason: str | None = None) -> str:
+
+def register(
+    campaign: Campaign, ledger: Ledger, *, reason: str | None = None, contents: Mapping[str, str] = _NOTHING
+) -> str:
     """Freeze the campaign in the ledger, or amend the freeze.
 
     The first call registers. A later call with the same campaign writes nothing. A changed one is an amendment: before
     the first run began it needs no reason, since nothing was trained yet; afterwards it does.
+
+    Parameters
+    ----------
+    reason
+        Why the campaign was changed after a run began.
+    contents
+        Digests of what the campaign only names, such as its rows and its base: other content is a change too.
 
     Returns
     -------
@@ -28,29 +40,38 @@ def register(campaign: Campaign, ledger: Ledger, *, reason: str | None = None) -
     frozen = campaign.canonical()
     events = [e for e in ledger.events() if e.kind in (kinds.CAMPAIGN_REGISTERED, kinds.CAMPAIGN_AMENDED)]
     if not events:
-        ledger.append(kinds.CAMPAIGN_REGISTERED, {"identity": campaign.identity(), "frozen": frozen})
+        body = {"identity": campaign.identity(), "frozen": frozen, "contents": dict(contents)}
+        ledger.append(kinds.CAMPAIGN_REGISTERED, body)
         return "registered"
     before = events[-1].body
-    if before["identity"] == campaign.identity():
+    known = before.get("contents", {})
+    others = {name: [known[name], new] for name, new in contents.items() if known.get(name, new) != new}
+    if before["identity"] == campaign.identity() and not others:
         return "unchanged"
-    changes = dict(_changes(before["frozen"], frozen))
+    changes = dict(_changes(before["frozen"], frozen)) | {f"content of {name}": both for name, both in others.items()}
     runs = [run for run in ledger.runs() if run.attempts]
     if runs and not reason:
-        named = "; ".join(f"{key}: {old!r} → {new!r}" for key, (old, new) in list(changes.items())[:5])
+        named = "; ".join(f"{key}: {_short(old)} → {_short(new)}" for key, (old, new) in list(changes.items())[:5])
         raise WorkspaceError(
             expected="the campaign as it was registered in this workspace",
-            found=f"changed after {len(runs)} runs began: {named}",
+            found=f"changed after {len(runs)} {'run' if len(runs) == 1 else 'runs'} began: {named}",
             where=str(ledger.path.parent),
             action='give the reason with --amend "…", take the change back, or name another folder with --workspace',
         )
     body = {
         "identity": campaign.identity(),
         "frozen": frozen,
+        "contents": {**known, **contents},
         "changes": changes,
         "reason": reason or "before the first run",
     }
     ledger.append(kinds.CAMPAIGN_AMENDED, body)
     return "amended"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return f"{text[:13]}…" if isinstance(value, str) and len(value) == 64 else text
 
 
 def _changes(old: Any, new: Any, at: str = "") -> Iterator[tuple[str, list[Any]]]:

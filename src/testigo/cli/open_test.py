@@ -35,33 +35,22 @@ def open_test(
                 where="--because",
                 action="say why the test is opened now",
             )
-        _check_ready(grounds)
+        story.check_openable(grounds)
         if not yes:
             _ask(n_before)
         comparison = story.open_test(grounds, reason=because.strip(), confirmed=not yes)
-    document = {"ok": comparison is not None, "openings": n_before + 1,
+        n_openings = len(grounds.ledger.events(kind=kinds.TEST_OPENED))
+    document = {"ok": comparison is not None, "openings": n_openings,
                 "comparison": comparison.to_json() if comparison else None}  # fmt: skip
     if as_json:
         print_json(document)
     elif comparison is not None:
-        show(f"on the sealed test, opening {n_before + 1}: {comparison.conclusion}", "bold")
+        show(f"on the sealed test, opening {n_openings}: {comparison.conclusion}", "bold")
     ending(
         checked="baseline and control on the test rows",
         not_checked="the variants on the test rows: one choice goes to the test",
         next_command=f"testigo verify {short(grounds.workspace.dossier)}",
     )
-
-
-def _check_ready(grounds: object) -> None:
-    from testigo.campaign import planned_runs
-
-    if not any(p.variant == "control" and grounds.best_weights(p) for p in planned_runs(grounds.campaign)):  # type: ignore[attr-defined]
-        raise WorkspaceError(
-            expected="a run of the control that ended well, before the test is opened",
-            found="none",
-            where=str(grounds.workspace.root),  # type: ignore[attr-defined]
-            action="run testigo run first",
-        )
 
 
 def _ask(n_before: int) -> None:

@@ -1,8 +1,7 @@
-"""What the commands that work on a campaign begin with: file, rules, workspace, ledger, one process at a time."""
+"""What the commands that work on a campaign begin with: file, rules, workspace, ledger, progress on the terminal."""
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,31 +40,9 @@ def load_campaign(path: Path) -> Campaign:
 @contextmanager
 def opened(path: Path, workspace: Path | None) -> Iterator[Grounds]:
     """The grounds of a campaign, with progress on the terminal. A second process on the same workspace is refused."""
-    from testigo.campaign import Workspace
-    from testigo.conductor.grounds import Grounds
-    from testigo.ledger import Ledger, kinds
+    from testigo.conductor import opening
 
     campaign = load_campaign(path)
     given = workspace if workspace is not None else path if path.is_dir() else None
-    place = Workspace.for_campaign(campaign, given)
-    is_new = not place.exists
-    place.create(campaign)
-    with _alone(place.root), Ledger.open(place.ledger_path) as ledger, Terminal() as terminal:
-        if is_new:
-            ledger.append(kinds.WORKSPACE_CREATED, {"campaign": campaign.name, "identity": campaign.identity()})
-        yield Grounds(campaign, place, ledger, terminal)
-
-
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    with (root / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise WorkspaceError(
-                expected="no other testigo at work in this workspace",
-                found="one that is",
-                where=str(root),
-                action="wait until it has ended; testigo status tells how far it is",
-            ) from None
-        yield
+    with Terminal() as terminal, opening.opened(campaign, given, terminal) as grounds:
+        yield grounds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,10 +11,12 @@ import typer
 
 from testigo.cli.opening import opened
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show
+from testigo.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from testigo.conductor.grounds import Grounds
 
+_WIDTH = 79
 AmendFlag = Annotated[
     str | None, typer.Option("--amend", metavar="REASON", help="Why the campaign was changed after runs had begun.")
 ]
@@ -35,30 +39,32 @@ def run(
     from testigo.conductor import story
 
     with opened(campaign, workspace) as grounds:
-        _confirm_samples(grounds, yes)
+        _confirm_samples(grounds, looks=not yes)
         comparison = story.run(grounds, amend=amend)
         document = report(grounds, comparison)
     _print(document, campaign, as_json)
 
 
-def _confirm_samples(grounds: Grounds, yes: bool) -> None:
+def _confirm_samples(grounds: Grounds, *, looks: bool) -> None:
     """Ask once whether samples look right; without a terminal or with --yes the ledger says that nobody looked."""
-    import sys
-
     from testigo.cli.show import print_rows
-    from testigo.ledger import kinds
     from testigo.pilot.check import check
 
-    if any(e.body["corpus"] == grounds.corpus.fingerprint for e in grounds.ledger.events(kind=kinds.SAMPLES_CONFIRMED)):
+    if grounds.are_samples_confirmed:
         return
-    looked = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    looked = looks and sys.stdin.isatty() and sys.stderr.isatty()
     if looked:
         checked = check(grounds.campaign, grounds.corpus, grounds.base)
         by_category = {row.category: row for row in reversed(checked.rows["train"])}
-        print_rows(checked.encoder, list(by_category.values()))
+        print_rows(checked.encoder, list(by_category.values()), results=False)
         if not typer.confirm("Do these samples show what the model should see (green counts in the loss)?", err=True):
-            raise typer.Exit(1)
-    grounds.ledger.append(kinds.SAMPLES_CONFIRMED, {"corpus": grounds.corpus.fingerprint, "looked": looked})
+            raise WorkspaceError(
+                expected="samples that show what the model should see",
+                found="somebody looked and said no",
+                where=str(grounds.campaign.path),
+                action=f"mend rows, task or template; testigo show {short(grounds.campaign.path)} shows them again",
+            )
+    grounds.record_samples(looked=looked)
 
 
 def report(grounds: Grounds, comparison: Any) -> dict[str, Any]:
@@ -78,12 +84,18 @@ def _print(document: dict[str, Any], campaign: Path, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        show(document["conclusion"], "bold")
+        show(textwrap.fill(document["conclusion"], _WIDTH), "bold")
         show(f"dossier: {short(document['dossier'])}")
+    name = short(campaign)
+    if not document["ok"]:
+        ending(
+            checked="every phase by the pilot; each run to the end that it came to",
+            not_checked="whether anything is better than the baseline",
+            next_command=f"testigo status {name}",
+        )
+        raise typer.Exit(1)
     ending(
         checked="every phase by the pilot, every run, the validation rows, the export in a fresh process",
         not_checked="the sealed test rows",
-        next_command=f"testigo open-test {short(campaign)} --because '…'",
+        next_command=f"testigo open-test {name} --because '…'",
     )
-    if not document["ok"]:
-        raise typer.Exit(1)

@@ -115,22 +115,23 @@ def _document(encoder: Encoder, row: EncodedRow) -> dict[str, Any]:
             "tokens": shown}  # fmt: skip
 
 
-def print_rows(encoder: Encoder, rows: Sequence[EncodedRow]) -> None:
-    """Each row's tokens; green ones count in the loss."""
+def print_rows(encoder: Encoder, rows: Sequence[EncodedRow], *, results: bool = True) -> None:
+    """Each row's tokens; green ones count in the loss. On standard output, or beside the prose when no result."""
     from rich.text import Text
 
     from testigo.encoding.show import tokens
 
     for row in rows:
         place = f", {row.category}" if row.category else ""
-        write(f"{row.id}{place}: {row.n_tokens} tokens, {row.n_supervised} count in the loss", "bold")
+        out = console(results=results)
+        out.print(f"{row.id}{place}: {row.n_tokens} tokens, {row.n_supervised} count in the loss", style="bold")
         text, seen = Text(), tokens(encoder, row)
         for token in seen:
             text.append(_visible(token), style=_style(token))
-        console(results=True).print(text, soft_wrap=False)
+        out.print(text, soft_wrap=False)
         last = [token for token in seen if token.counts][-6:]
-        write("last that count: " + "  ".join(f"{token.id} {_visible(token)}" for token in last))
-        write()
+        out.print("last that count: " + "  ".join(f"{token.id} {_visible(token)}" for token in last))
+        out.print()
 
 
 def _visible(token: Token) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.campaign import Campaign, PlannedRun, Workspace, run_definition, run_id
+from testigo.campaign.registration import register
 from testigo.corpus import Corpus, build
 from testigo.disk import read_lines
 from testigo.ledger import Ledger, kinds
@@ -84,8 +85,28 @@ class Grounds:
             return None, None
         return max(line["update"] for line in steps), sum(line["seconds"] for line in steps)
 
-    def record(self, kind: str, body: dict[str, Any], *, run: str | None = None) -> None:
-        """Append an event, unless the last of its kind and run already says so."""
-        known = self.ledger.events(kind=kind, run=run) if run else self.ledger.events(kind=kind)
-        if not any(event.body == body for event in known):
+    @property
+    def are_samples_confirmed(self) -> bool:
+        """Whether the ledger says of this corpus that its samples were confirmed, by a person or by nobody."""
+        known = self.ledger.events(kind=kinds.SAMPLES_CONFIRMED)
+        return any(event.body["corpus"] == self.corpus.fingerprint for event in known)
+
+    def record_samples(self, *, looked: bool) -> None:
+        """Say once whether somebody looked at samples before the compute."""
+        if not self.are_samples_confirmed:
+            self.ledger.append(kinds.SAMPLES_CONFIRMED, {"corpus": self.corpus.fingerprint, "looked": looked})
+
+    def register(self, reason: str | None = None) -> str:
+        """Freeze campaign, rows and base in the ledger, or amend the freeze; see `testigo.campaign.registration`."""
+        contents = {"the corpus": self.corpus.fingerprint, "the base": self.base.digest}
+        return register(self.campaign, self.ledger, reason=reason, contents=contents)
+
+    def record(self, kind: str, body: dict[str, Any], *, run: str | None = None, about: tuple[str, ...] = ()) -> None:
+        """Append an event, unless the last of its kind about the same run and values of `about` already says so."""
+        known = [
+            event
+            for event in self.ledger.events(kind=kind)
+            if event.run == run and all(event.body.get(name) == body[name] for name in about)
+        ]
+        if not known or known[-1].body != body:
             self.ledger.append(kind, body, run=run)

@@ -43,6 +43,12 @@ def compare_runs(grounds: Grounds, split: str = "validation") -> Comparison | No
     document = {**comparison.to_json(), "split": split, "run": runs["control", seed]}
     name = "comparison.json" if split == "validation" else f"comparison-{split}.json"
     path = grounds.workspace.root / name
-    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False))
-    grounds.record(kinds.COMPARED, {"split": split, "run": document["run"], "sha256": file_sha256(path)})
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text)
+    body = {"split": split, "run": document["run"], "sha256": file_sha256(path)}
+    if split == "test":
+        grounds.ledger.append(kinds.COMPARED, body)  # each opening has its result, though it be the same again
+    else:
+        grounds.record(kinds.COMPARED, body, about=("split",))
     return comparison

@@ -30,7 +30,8 @@ def baseline(grounds: Grounds, split: str = "validation") -> Path:
     fingerprint = digest({**defines, "base": grounds.base.digest})[:16]
     out = grounds.workspace.baseline(fingerprint) / "predictions"
     made = _evaluate(grounds, grounds.campaign, out, split, "baseline", weights=None, seed=0)
-    grounds.record(kinds.BASELINE_EVALUATED, {"fingerprint": fingerprint, "split": split, "sha256": file_sha256(made)})
+    body = {"fingerprint": fingerprint, "split": split, "sha256": file_sha256(made)}
+    grounds.record(kinds.BASELINE_EVALUATED, body, about=("split",))
     return made
 
 
@@ -47,7 +48,7 @@ def evaluate(grounds: Grounds, planned: PlannedRun, split: str = "validation") -
         grounds.reporter.say(f"  {finding.severity} {finding.code} {finding.name}: {finding.observed}")
     body = {"split": split, "checkpoint": weights.parent.name, "sha256": file_sha256(made),
             "findings": [f"{finding.code}: {finding.observed}" for finding in verdict.findings]}  # fmt: skip
-    grounds.record(kinds.RUN_EVALUATED, body, run=run)
+    grounds.record(kinds.RUN_EVALUATED, body, run=run, about=("split",))
     return made
 
 
@@ -89,7 +90,7 @@ def pilot(grounds: Grounds) -> Verdict:
     codes = sorted(finding.code for finding in verdict.findings)
     grounds.record(kinds.PILOT_FINISHED, {"fingerprint": folder.name, "ok": verdict.ok, "findings": codes})
     for code, reason in grounds.campaign.waive.items():
-        grounds.record(kinds.GATE_WAIVED, {"code": code, "reason": reason})
+        grounds.record(kinds.GATE_WAIVED, {"code": code, "reason": reason}, about=("code",))
     grounds.reporter.say(
         f"pilot: {'passed' if verdict.ok else 'failed'}. {len(verdict.passed)} checks passed, "
         f"{len(verdict.findings)} findings, {len(verdict.not_checked)} could not be checked"

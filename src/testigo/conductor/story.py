@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from testigo.campaign import planned_runs
-from testigo.campaign.registration import register
 from testigo.conductor import deliver, judge, measure, train
 from testigo.conductor.grounds import Grounds
+from testigo.errors import WorkspaceError
 from testigo.judgement import Comparison
 from testigo.ledger import kinds
 
@@ -26,7 +26,7 @@ def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
         When a run was stopped from outside; the same call goes on.
     """
     grounds.ledger.mark_dead(progress=grounds.progress_of)
-    state = register(grounds.campaign, grounds.ledger, reason=amend)
+    state = grounds.register(amend)
     grounds.reporter.say(f"campaign {grounds.campaign.name}: {state} as {grounds.campaign.identity()[:12]}")
     measure.baseline(grounds)
     measure.pilot(grounds)
@@ -40,10 +40,38 @@ def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
     return comparison
 
 
+def check_openable(grounds: Grounds) -> None:
+    """Hold what the test would decide against what was promised.
+
+    Raises
+    ------
+    WorkspaceError
+        When the campaign, its rows or its base are not those that were registered, or when no run of the control ended
+        well.
+    """
+    if grounds.ledger.events(kind=kinds.CAMPAIGN_REGISTERED):
+        grounds.register()
+    if not any(p.variant == "control" and grounds.best_weights(p) for p in planned_runs(grounds.campaign)):
+        raise WorkspaceError(
+            expected="a run of the control that ended well, before the test is opened",
+            found="none",
+            where=str(grounds.workspace.root),
+            action="run testigo run first",
+        )
+
+
 def open_test(grounds: Grounds, *, reason: str, confirmed: bool) -> Comparison | None:
-    """Open the sealed test: recorded first, then read. Baseline and control are evaluated on it and compared."""
+    """Open the sealed test: recorded first, then read. Baseline and control are evaluated on it and compared.
+
+    An opening that was interrupted before its result goes on; it is not counted twice.
+    """
+    check_openable(grounds)
     body = {"reason": reason, "looked": confirmed, "corpus": grounds.corpus.fingerprint}
-    grounds.ledger.append(kinds.TEST_OPENED, body)
+    openings = grounds.ledger.events(kind=kinds.TEST_OPENED)
+    results = [e.number for e in grounds.ledger.events(kind=kinds.COMPARED) if e.body["split"] == "test"]
+    is_unfinished = bool(openings) and openings[-1].number > max(results, default=0)
+    if not (is_unfinished and openings[-1].body == body):
+        grounds.ledger.append(kinds.TEST_OPENED, body)
     measure.baseline(grounds, "test")
     for planned in planned_runs(grounds.campaign):
         if planned.variant == "control":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from testigo.campaign import Campaign, PlannedRun
 from testigo.conductor.grounds import Grounds
-from testigo.errors import Interrupted, TestigoError, WorkspaceError
+from testigo.errors import Interrupted, LedgerError, TestigoError, WorkspaceError
 from testigo.training import start
 from testigo.training.launchers import local
 from testigo.training.order import Order
@@ -20,7 +21,7 @@ def train(grounds: Grounds, planned: PlannedRun) -> None:
 
     Raises
     ------
-    Interrupted
+    Interrupted, WorkerDied
         When the run was stopped from outside, or its process died.
     """
     spec, ledger = grounds.spec(planned), grounds.ledger
@@ -37,11 +38,10 @@ def train(grounds: Grounds, planned: PlannedRun) -> None:
             reporter=grounds.reporter,
             on_start=lambda pid: ledger.start_run(spec.run_id, pid=pid),
         )
-    except (TestigoError, local.WorkerDied, KeyboardInterrupt) as stopped:
-        updates, seconds = grounds.progress_of(spec.run_id)
-        ledger.end_run(spec.run_id, state="interrupted", cause=_cause(stopped), updates=updates, seconds=seconds)
-        if isinstance(stopped, local.WorkerDied):
-            raise _died(stopped) from stopped
+    except (TestigoError, local.WorkerDied, OSError, KeyboardInterrupt) as stopped:
+        with suppress(LedgerError):  # a full disk: the next start finds the process gone, and records it then
+            updates, seconds = grounds.progress_of(spec.run_id)
+            ledger.end_run(spec.run_id, state="interrupted", cause=_cause(stopped), updates=updates, seconds=seconds)
         raise
     ended = {name: result[name] for name in ("state", "cause", "updates", "seconds")}
     ledger.end_run(spec.run_id, **ended)
@@ -64,6 +64,7 @@ def n_updates(campaign: Campaign, n_rows: int) -> int:
 
 def _wait_for(grounds: Grounds, run: str) -> None:
     until = time.monotonic() + PATIENCE_SECONDS
+    grounds.reporter.say(f"run {run}: waiting until the process of its last start has saved and ended")
     while run not in grounds.ledger.mark_dead(progress=grounds.progress_of):
         if time.monotonic() > until:
             raise WorkspaceError(
@@ -78,15 +79,6 @@ def _wait_for(grounds: Grounds, run: str) -> None:
 def _cause(stopped: BaseException) -> str:
     if isinstance(stopped, TestigoError) and not isinstance(stopped, Interrupted):
         return stopped.problems[0].found
-    if isinstance(stopped, local.WorkerDied):
+    if isinstance(stopped, local.WorkerDied | OSError):
         return str(stopped)
     return "asked to stop"
-
-
-def _died(stopped: local.WorkerDied) -> Interrupted:
-    return Interrupted(
-        expected="the run to go on to its end",
-        found=str(stopped),
-        where=str(stopped.log),
-        action="run the same command again to go on from the last whole checkpoint",
-    )

@@ -67,6 +67,7 @@ def collect(bench: Bench, folder: Path) -> ExportEvidence:
 def with_merged_error(evidence: ExportEvidence, bench: Bench) -> ExportEvidence:
     """Merged against unmerged. The very last step: unmerging leaves the base's weights changed by rounding."""
     prompts = [row.ids[: row.n_prompt] for row in bench.sample[:N_CONTROL]]
+    bench.model.eval()  # dropout would differ from one pass to the next
     return replace(evidence, merged_error=merged_error(bench.model, prompts))
 
 

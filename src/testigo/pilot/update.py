@@ -65,7 +65,8 @@ def _counted(bench: Bench) -> int:
 def overfit(bench: Bench) -> OverfitEvidence:
     """Learn a tiny subset by heart, to control the mechanics. It proves nothing about quality.
 
-    The campaign's own rows and loss, at a learning rate of its own, so that the proof ends in seconds.
+    The campaign's own rows and loss, at a learning rate of its own (or the campaign's, where that is higher), so that
+    the proof ends in seconds.
     """
     session, model = bench.session, bench.model
     rows = bench.sample[:OVERFIT_ROWS]
@@ -74,7 +75,8 @@ def overfit(bench: Bench) -> OverfitEvidence:
     model.eval()  # without dropout: what is controlled is whether the loop can learn at all
     losses: list[float] = []
     norms: list[float] = []
-    learner = optimizer.build_optimizer(session.parameters, learning_rate=OVERFIT_RATE, weight_decay=0.0)
+    rate = max(OVERFIT_RATE, bench.settings.training.learning_rate)
+    learner = optimizer.build_optimizer(session.parameters, learning_rate=rate, weight_decay=0.0)
     for _ in range(OVERFIT_UPDATES):
         learner.zero_grad(set_to_none=True)
         loss, _ = session.backward([packed], update=1)

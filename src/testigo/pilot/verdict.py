@@ -11,9 +11,11 @@ from typing import Any
 from testigo.campaign import Campaign
 from testigo.disk import write_atomically
 from testigo.gates import MemoryEvidence, from_json, gate_rules
-from testigo.rules import Verdict, judge
+from testigo.rules import Finding, Verdict, judge
 
-_PHASE_OF_RULE = {"update-1": "update", "update-2": "update", "overfit": "update", "merge": "export"}
+# Rules name the phase of a campaign; the pilot's table splits some of them.
+_ROWS_OF = {"update": ("update-1", "update-2")}
+_ROW_OF_CODE = {"U121": "overfit", "U122": "overfit", "U123": "overfit", "U124": "overfit", "X108": "merge"}
 
 
 def judge_pilot(folder: Path, campaign: Campaign) -> Verdict:
@@ -42,12 +44,18 @@ def judge_evidence(evidence: Iterable[object], campaign: Campaign, *, phases: tu
 
 
 def _verdict_of(phase: str, verdict: Verdict) -> str:
-    own = [f for f in verdict.findings if f.phase in (phase, _PHASE_OF_RULE.get(phase, phase))]
+    own = [f for f in verdict.findings if phase in _rows_of(f)]
     if any(f in verdict.stops for f in own):
         return "failed"
     if any(f.severity == "stop" for f in own):
         return "waived"
     return "warned" if any(f.severity == "warn" for f in own) else "passed"
+
+
+def _rows_of(finding: Finding) -> tuple[str, ...]:
+    if finding.code in _ROW_OF_CODE:
+        return (_ROW_OF_CODE[finding.code],)
+    return _ROWS_OF.get(finding.phase, (finding.phase,))
 
 
 def verdict_to_json(verdict: Verdict) -> dict[str, Any]:

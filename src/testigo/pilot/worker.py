@@ -7,7 +7,10 @@ so that a pilot that dies still tells how far it came. It judges nothing.
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -115,8 +118,21 @@ def _write_measured(folder: Path, bench: Bench) -> None:
     write_atomically(folder / "measured.json", json.dumps(measured, indent=1))
 
 
+def _end_with_starter() -> None:
+    """End at once when whoever started this process is gone: the next start makes the pilot anew, in this folder."""
+    starter = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == starter:
+            time.sleep(0.1)
+        os._exit(3)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def main(arguments: list[str]) -> int:
     """Run one pilot; a user's error is one JSON line on standard error."""
+    _end_with_starter()
     try:
         run(Path(arguments[0]))
     except TestigoError as error:

@@ -1,0 +1,123 @@
+"""A campaign's workspace, opened by one process at a time; what disk and workers say is told as a user's error."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from testigo.campaign import Campaign, Workspace
+from testigo.conductor.grounds import Grounds
+from testigo.errors import FaultOfTestigo, Interrupted, TestigoError, WorkspaceError
+from testigo.ledger import Ledger, kinds
+from testigo.training.launchers.local import WorkerDied
+from testigo.training.start import Reporter
+
+# Errors of the place rather than of the program: full, over quota, read-only, not permitted, broken.
+_OF_THE_PLACE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG}
+_FULL_WORDS = ("No space left on device", "Disk quota exceeded", "Read-only file system", "File too large")
+_ALMOST_NOTHING_BYTES = 1 << 20
+_LAST_WORDS_BYTES = 1 << 16
+
+
+@contextmanager
+def opened(campaign: Campaign, given: Path | None, reporter: Reporter) -> Iterator[Grounds]:
+    """The grounds of a campaign in its workspace, which is made when it is new.
+
+    Raises
+    ------
+    WorkspaceError
+        When another process is at work in the workspace, when it belongs to another campaign, or cannot be written.
+    Interrupted
+        When a worker was killed.
+    FaultOfTestigo
+        When a worker failed by an error of ours.
+    """
+    place = Workspace.for_campaign(campaign, given)
+    place.create(campaign)
+    with _told(place.root), _alone(place.root), Ledger.open(place.ledger_path) as ledger:
+        if not ledger.events(kind=kinds.WORKSPACE_CREATED):
+            ledger.append(kinds.WORKSPACE_CREATED, {"campaign": campaign.name, "identity": campaign.identity()})
+        yield Grounds(campaign, place, ledger, reporter)
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    with (root / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise WorkspaceError(
+                expected="no other testigo at work in this workspace",
+                found="one that is",
+                where=str(root),
+                action="wait until it has ended; testigo status tells how far it is",
+            ) from None
+        yield
+
+
+@contextmanager
+def _told(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except WorkerDied as died:
+        raise _of_worker(died, root) from died
+    except OSError as error:
+        if error.errno not in _OF_THE_PLACE:
+            raise
+        raise _of_place(error.strerror or str(error), Path(str(error.filename or root))) from error
+
+
+def _of_place(found: str, where: Path) -> WorkspaceError:
+    return WorkspaceError(
+        expected="room and permission to write",
+        found=found,
+        where=str(where),
+        action="free space or make the folder writable, then run the same command again; what was recorded is safe",
+    )
+
+
+def _of_worker(died: WorkerDied, root: Path) -> TestigoError:
+    words = _last_words(died.log)
+    full = next((text for text in _FULL_WORDS if text in words), "")
+    free = shutil.disk_usage(root).free
+    if died.exit_code > 0 and (full or free < _ALMOST_NOTHING_BYTES):
+        return _of_place(full or f"{free} bytes left on the disk", died.log.parent)
+    if died.exit_code > 0:
+        return FaultOfTestigo(
+            expected="a worker that ends well",
+            found=words.strip().splitlines()[-1] if words.strip() else f"exit code {died.exit_code} without a word",
+            where=str(died.log),
+            action="report it with this log; what was recorded is safe, and the same command goes on from there",
+        )
+    killed = f"it was ended by {signal.Signals(-died.exit_code).name}{_phase(died.log.parent)}"
+    memory = "; if it is ended there again, memory ran out: testigo size tells what is needed"
+    return Interrupted(
+        expected="a worker that goes on to its end",
+        found=killed,
+        where=str(died.log),
+        action="run the same command again to go on" + (memory if -died.exit_code == signal.SIGKILL else ""),
+    )
+
+
+def _last_words(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - _LAST_WORDS_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _phase(folder: Path) -> str:
+    """The pilot's phase in which its worker was, when it was one."""
+    try:
+        now = json.loads((folder / "phases.json").read_text(encoding="utf-8"))["now"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return f" in the phase {now}" if now else ""
