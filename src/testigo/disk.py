@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from testigo.errors import WorkspaceError
+
+
+@contextlib.contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Say in words what the operating system refuses: a full disk, a read-only folder.
+
+    Raises
+    ------
+    WorkspaceError
+        For any `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceError(
+            expected="files that can be read and written, and room for them",
+            found=f"{type(error).__name__}: {error}",
+            where=str(folder),
+            action="free space or mend the permissions, then run the same command again; it goes on where it stood",
+        ) from error
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace a file whole or not at all."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    with aside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
 
 

@@ -146,8 +146,7 @@ def test_a_worker_that_lost_its_starter_ends_by_itself(tiny: Tiny, tmp_path: Pat
     wait_until(lambda: n_lines(tmp_path / "steps.jsonl") >= lines)
     starter.kill()
     starter.communicate()
-    psutil.wait_procs([own], timeout=PATIENCE_SECONDS)
-    assert not own.is_running() or own.status() == psutil.STATUS_ZOMBIE
+    wait_until(lambda: not own.is_running() or own.status() == psutil.STATUS_ZOMBIE)
     done = len(updates(tmp_path))
     if lines:
         assert result(tmp_path)["state"] == "interrupted"

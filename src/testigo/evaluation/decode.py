@@ -11,7 +11,7 @@ import torch
 from transformers import DynamicCache
 
 from testigo.encoding.pack import common_prefix
-from testigo.model.cache import empty_cache, with_cache
+from testigo.model.cache import empty_cache, places_of, with_cache
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ def decode_all(
     """Greedy answers in the order of the prompts.
 
     Prompts are sorted by length, so that a batch holds alike ones. The cache of the common prefix is computed once for
-    all batches.
+    all batches. An answer also ends, by `length`, where the model has no more places; it is empty where the prompt
+    alone takes them all.
 
     Parameters
     ----------
@@ -43,32 +44,39 @@ def decode_all(
     on_batch
         Called with the number of rows done so far.
     """
-    if not prompts:
-        return ()
+    room = {k: min(max_new_tokens, places_of(model) - len(prompt)) for k, prompt in enumerate(prompts)}
+    order = sorted((k for k in room if room[k] > 0), key=lambda k: (len(prompts[k]), k))
+    answers = {k: Generated((), "length") for k in room if room[k] <= 0}
+    if not order:
+        return tuple(answers.values())
     device = model.get_input_embeddings().weight.device
-    n_prefix = min(common_prefix([tuple(p) for p in prompts]), min(len(p) for p in prompts) - 1)
+    n_prefix = min(common_prefix([tuple(prompts[k]) for k in order]), len(prompts[order[0]]) - 1)
     prefix = None
     if n_prefix:
         prefix = empty_cache(model)
-        ids = torch.tensor([prompts[0][:n_prefix]], device=device)
+        ids = torch.tensor([prompts[order[0]][:n_prefix]], device=device)
         model(input_ids=ids, logits_to_keep=1, **with_cache(model, prefix))
-    order = sorted(range(len(prompts)), key=lambda k: (len(prompts[k]), k))
-    answers: dict[int, Generated] = {}
     for start in range(0, len(order), batch_size):
         chosen = order[start : start + batch_size]
         rests = [list(prompts[k][n_prefix:]) for k in chosen]
-        for k, answer in zip(
-            chosen, _decode(model, prefix, n_prefix, rests, set(stop_ids), max_new_tokens), strict=True
-        ):
-            answers[k] = answer
+        limits = [room[k] for k in chosen]
+        answers |= zip(chosen, _decode(model, prefix, n_prefix, rests, set(stop_ids), limits), strict=True)
         on_batch(len(answers))
     return tuple(answers[k] for k in range(len(prompts)))
 
 
 def _decode(
-    model: Any, prefix: DynamicCache | None, n_prefix: int, rests: list[list[int]], stop_ids: set[int], limit: int
+    model: Any,
+    prefix: DynamicCache | None,
+    n_prefix: int,
+    rests: list[list[int]],
+    stop_ids: set[int],
+    limits: list[int],
 ) -> list[Generated]:
-    """One batch. Prompts are padded on the right; what is padding is known by the attention mask alone."""
+    """One batch, each row up to its own limit [tokens].
+
+    Prompts are padded on the right; what is padding is known by the attention mask alone.
+    """
     device = model.get_input_embeddings().weight.device
     n_rows, longest = len(rests), max(map(len, rests))
     if prefix is None:
@@ -95,7 +103,7 @@ def _decode(
     written: list[list[int]] = [[] for _ in rests]
     ended = [False] * n_rows
     alive = list(range(n_rows))
-    for count in range(limit):
+    for count in range(max(limits)):
         going = []
         for place, number in enumerate(alive):
             token = int(tokens[place])
@@ -103,8 +111,9 @@ def _decode(
                 ended[number] = True
             else:
                 written[number].append(token)
-                going.append(place)
-        if not going or count == limit - 1:
+                if len(written[number]) < limits[number]:
+                    going.append(place)
+        if not going:
             break
         if len(going) < len(alive):
             kept = torch.tensor(going)

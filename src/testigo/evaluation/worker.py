@@ -16,7 +16,7 @@ from typing import Any
 
 from testigo.campaign import Campaign
 from testigo.corpus import Row, open_corpus, open_sealed
-from testigo.disk import write_atomically
+from testigo.disk import working_in, write_atomically
 from testigo.errors import TestigoError, report
 
 PROGRESS = "progress.json"
@@ -51,7 +51,19 @@ class EvaluationSpec:
 
 
 def evaluate(spec: EvaluationSpec) -> None:
-    """Write predictions and how they were made; whole or not at all."""
+    """Write predictions and how they were made; whole or not at all.
+
+    Raises
+    ------
+    WorkspaceError
+        When the disk is full or not writable.
+    """
+    starter, began = os.getppid(), time.perf_counter()  # before the libraries load
+    with working_in(Path(spec.out)):
+        _evaluate(spec, starter, began)
+
+
+def _evaluate(spec: EvaluationSpec, starter: int, began: float) -> None:
     import torch
 
     from testigo.evaluation.predict import lines, predict
@@ -67,7 +79,6 @@ def evaluate(spec: EvaluationSpec) -> None:
     loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=weights)
     model.to(device())
     rows = _rows(spec)
-    starter, began = os.getppid(), time.perf_counter()
 
     def on_batch(n_done: int) -> None:
         (out / PROGRESS).write_text(json.dumps({"done": n_done, "of": len(rows)}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -13,6 +14,11 @@ from transformers import DynamicCache
 def empty_cache(model: Any) -> DynamicCache:
     """A cache that fits the model's layers."""
     return DynamicCache(config=model.config.get_text_config())
+
+
+def places_of(model: Any) -> int:
+    """How many tokens a model can take, prompt and answer together."""
+    return int(getattr(model.config.get_text_config(), "max_position_embeddings", None) or sys.maxsize)
 
 
 def with_cache(model: Any, cache: DynamicCache) -> dict[str, Any]:

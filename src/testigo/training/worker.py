@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from testigo.disk import write_atomically
-from testigo.errors import TestigoError, WorkspaceError, report
+from testigo.disk import working_in, write_atomically
+from testigo.errors import TestigoError, report
 
 if TYPE_CHECKING:
     from testigo.training.loop import Outcome, Session
@@ -34,19 +34,10 @@ def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
     WorkspaceError
         When the disk is full or not writable.
     """
-    starter = os.getppid()
-    folder = spec_path.parent
-    try:
-        with (folder / "worker.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            return _train(spec_path, stop_requested=lambda: stop.is_set() or os.getppid() != starter)
-    except OSError as error:
-        raise WorkspaceError(
-            expected="room and permission in the run's folder",
-            found=f"{type(error).__name__}: {error}",
-            where=str(folder),
-            action="free space, then run the same command again; it goes on from the last whole checkpoint",
-        ) from error
+    starter, folder = os.getppid(), spec_path.parent
+    with working_in(folder), (folder / "worker.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _train(spec_path, stop_requested=lambda: stop.is_set() or os.getppid() != starter)
 
 
 def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
