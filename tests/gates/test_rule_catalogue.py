@@ -27,6 +27,7 @@ LETTERS = {
     "ExportEvidence": "X",
     "ResumeEvidence": "R",
     "MemoryEvidence": "M",
+    "TrainerEvidence": "DEFBUV",
     "Curve": "TM",
     "Outputs": "O",
 }

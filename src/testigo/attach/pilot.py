@@ -1,0 +1,250 @@
+"""The pilot on a Trainer, from top to bottom: look at the rows, run each phase once, put everything back, judge."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from testigo.attach import backward, data, forward, update, validation
+from testigo.attach.bench import MOST_ROWS, Bench, StepFailed, set_up
+from testigo.attach.bench import longest as longest_of
+from testigo.attach.keeping import everything_kept
+from testigo.attach.remedies import for_trainers
+from testigo.attach.report import Report
+from testigo.attach.validation import EvalLoss
+from testigo.errors import TestigoError
+from testigo.gates import gate_rules
+from testigo.gates.backward import BackwardEvidence
+from testigo.gates.data import DataEvidence
+from testigo.gates.forward import ForwardEvidence
+from testigo.gates.memory import MemoryEvidence
+from testigo.gates.overfit import OverfitEvidence
+from testigo.gates.trainer import TrainerEvidence
+from testigo.gates.update import UpdateEvidence
+from testigo.gates.validation import ValidationEvidence
+from testigo.model.device import platform_description
+from testigo.pilot.phases import OutOfMemory, Phases
+from testigo.rules import Verdict, judge
+
+PHASES = ("data", "forward", "backward", "update", "overfit", "validation")
+_COLLECTED = (
+    DataEvidence,
+    ForwardEvidence,
+    BackwardEvidence,
+    UpdateEvidence,
+    OverfitEvidence,
+    ValidationEvidence,
+    MemoryEvidence,
+    TrainerEvidence,
+)
+
+
+def pilot(
+    trainer: Any,
+    *,
+    trained: Sequence[str] | None = None,
+    limits: Mapping[str, Mapping[str, Any]] | None = None,
+    waive: Mapping[str, str] | None = None,
+) -> Report:
+    """Go through the phases of a training once, on a Trainer as you built it, and say what is wrong.
+
+    Nothing is written, and model, optimizer, random states, gradients, modes and counters are afterwards as they were,
+    so that a training after the pilot is the same, bit for bit on a CPU, as without it.
+
+    Parameters
+    ----------
+    trainer
+        A `transformers.Trainer` or `trl.SFTTrainer`, before `train()`.
+    trained
+        Patterns of the names of parameters that are meant to be trained, such as `["*norm*"]`. Without it an adapter's
+        settings say so.
+    limits
+        Other limits of rules, by code: `{"E103": {"minimum": 0.0}}`.
+    waive
+        Written reasons, by code, for findings that are known and accepted.
+
+    Raises
+    ------
+    TestigoError
+        When it is not a Trainer, or one of several processes.
+
+    Examples
+    --------
+    >>> report = testigo.pilot(trainer)  # doctest: +SKIP
+    >>> print(report)  # doctest: +SKIP
+    >>> report.raise_if_stopped()  # doctest: +SKIP
+    """
+    _must_be_usable(trainer)
+    run = _Run(declared=trained)
+    with everything_kept(trainer) as kept:
+        run.go(trainer, kept)
+    rules = [
+        rule for rule in gate_rules() if issubclass(rule.evidence, _COLLECTED) or rule.phase in ("export", "resume")
+    ]
+    verdict = judge(rules, [*run.evidence, *run.phases.memory], limits=limits, waivers=waive)
+    verdict = replace(
+        verdict,
+        findings=for_trainers(verdict.findings),
+        not_checked=tuple(replace(one, why=run.why.get(one.why, one.why)) for one in verdict.not_checked),
+    )
+    return Report(verdict, tuple(run.table(verdict)), platform_description())
+
+
+class _Run:
+    """The phases of one pilot, what they found, and why some could not be run."""
+
+    def __init__(self, declared: Sequence[str] | None) -> None:
+        self.declared = None if declared is None else tuple(declared)
+        self.phases = Phases()
+        self.evidence: list[object] = []
+        self.failed_step = ""
+        self.unchecked: dict[str, str] = {}
+        self.why = {
+            f"no {name} was collected": "the pilot of a Trainer does not save or resume"
+            for name in ("ExportEvidence", "ResumeEvidence")
+        }
+
+    def go(self, trainer: Any, kept: Any) -> None:
+        """Every phase in order; a phase that cannot run does not keep the next from running."""
+        benches: list[Bench] = []
+        with self._phase("data", f"up to {MOST_ROWS} rows of each data set"):
+            benches.append(set_up(trainer, kept))
+        if benches and benches[0].train.rows:
+            self._go_through(trainer, benches[0])
+        else:
+            self.evidence.append(TrainerEvidence(failed_step=self.failed_step))
+        for phase, why in self.unchecked.items():
+            self.why[f"no {phase.capitalize()}Evidence was collected"] = why
+
+    def _go_through(self, trainer: Any, bench: Bench) -> None:
+        eval_loss: list[EvalLoss | None] = [None]
+        with self._phase("forward", _inputs("short rows", bench.sample)):
+            self.evidence.append(forward.collect(bench))
+        if bench.trained:
+            with self._phase("backward", _inputs("longest training rows", bench.worst), bench.worst):
+                backward.worst_case(bench)
+        self._collect("backward", lambda: backward.collect(bench, self.declared))
+        with self._phase("update", f"{update.N_UPDATES} updates at the highest learning rate"):
+            self.evidence.append(update.collect(bench, trainer.get_train_dataloader()))
+        bench.back_to_start()
+        with self._phase("overfit", f"{update.OVERFIT_ROWS} short rows by heart"):
+            learned = update.overfit(bench)
+            self.evidence += [learned] if learned is not None else []
+        bench.back_to_start()
+        self.why["no OverfitEvidence was collected"] = "learning two rows by heart says nothing about this model"
+        if bench.evaluation:
+            longest = tuple(row for split in bench.evaluation for row in longest_of(split))
+            with self._phase("validation", _inputs("longest validation rows", longest), longest):
+                validation.worst_case(bench)
+                evidence, eval_loss[0] = validation.collect(bench)
+                self.evidence.append(evidence)
+        self.why["no ValidationEvidence was collected"] = "the Trainer has no eval_dataset"
+        self._collect("data", lambda: data.collect(bench))
+        self._collect("data", lambda: self._about_the_trainer(bench, eval_loss[0]))
+
+    @contextlib.contextmanager
+    def _phase(self, name: str, inputs: str, rows: Sequence[Any] = ()) -> Iterator[None]:
+        ids, tokens = tuple(row.id for row in rows), max((row.size for row in rows), default=None)
+        try:
+            with self.phases.measure(name, inputs, rows=ids, tokens=tokens), self._failures(name):
+                yield
+        except OutOfMemory:
+            self.unchecked[name] = f"memory ran out in {name}"
+
+    @contextlib.contextmanager
+    def _failures(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except StepFailed as failure:
+            self.failed_step = self.failed_step or f"{name}: {failure}"
+            self.unchecked[name] = f"the Trainer's step failed in {name}"
+        except (torch.OutOfMemoryError, MemoryError):
+            raise
+        except Exception as error:
+            # What the pilot cannot read in an unusual trainer is no fault of the training.
+            self.unchecked[name] = f"{name} could not be measured: {type(error).__name__}: {error}"
+
+    def _collect(self, name: str, collect: Callable[[], object]) -> None:
+        with self._failures(name):
+            self.evidence.append(collect())
+
+    def _about_the_trainer(self, bench: Bench, eval_loss: EvalLoss | None) -> TrainerEvidence:
+        model = bench.trainer.model
+        empty, marks = data.assistant_mask_empty(bench)
+        data_names, model_names = data.class_names(bench)
+        frozen = tuple(n for n, p in model.named_parameters() if not p.requires_grad)
+        n_trained = sum(p.numel() for p in bench.trained.values())
+        return TrainerEvidence(
+            n_rows=len(bench.train.rows),
+            labels_shifted=data.labels_shifted(bench.train.rows),
+            loss_shift=bench.loss_shift,
+            assistant_mask_empty=empty,
+            template_marks_assistant=marks,
+            class_names_data=data_names,
+            class_names_model=model_names,
+            adapter=hasattr(model, "peft_config"),
+            declared_by_user=self.declared is not None,
+            trained_matrices=sum(p.dim() > 1 for p in bench.trained.values()),
+            trained_vectors=sum(p.dim() < 2 for p in bench.trained.values()),
+            frozen=frozen,
+            trained_share=n_trained / max(sum(p.numel() for p in model.parameters()), 1),
+            eval_loss_of_batches=None if eval_loss is None else eval_loss.of_batches,
+            eval_loss_of_tokens=None if eval_loss is None else eval_loss.of_tokens,
+            failed_step=self.failed_step,
+        )
+
+    def table(self, verdict: Verdict) -> Iterator[dict[str, Any]]:
+        """One row a phase, in order, those that were not reached too."""
+        rows = {row.phase: row.to_json() for row in self.phases.rows}
+        for phase in PHASES:
+            own = [f for f in verdict.findings if _of_phase(f.phase, f.code, phase)]
+            word = "passed"
+            if any(f in verdict.stops for f in own):
+                word = "failed"
+            elif phase in self.unchecked or phase not in rows:
+                word = "could not be checked"
+            elif own:
+                word = "warned" if any(f.severity != "note" for f in own) else "passed"
+            row = rows.get(phase, {"phase": phase, "inputs": "not run"})
+            why = self.unchecked.get(phase)
+            yield {**row, "inputs": f"{row['inputs']} ({why})" if why else row["inputs"], "verdict": word}
+
+
+def _of_phase(finding_phase: str, code: str, phase: str) -> bool:
+    if code.startswith("U12"):
+        return phase == "overfit"
+    return finding_phase == phase
+
+
+def _inputs(what: str, rows: Sequence[Any]) -> str:
+    return f"{len(rows)} {what}, up to {max((row.size for row in rows), default=0)} tokens"
+
+
+def _must_be_usable(trainer: Any) -> None:
+    needed = ("training_step", "prediction_step", "get_train_dataloader", "create_optimizer", "accelerator", "model")
+    lacking = [name for name in needed if not hasattr(trainer, name)]
+    if lacking:
+        raise TestigoError(
+            expected="a transformers.Trainer or a trl.SFTTrainer",
+            found=f"{type(trainer).__name__}, without {', '.join(lacking)}",
+            where="testigo.pilot(trainer)",
+            action="give the trainer that `train()` would be called on",
+        )
+    if trainer.accelerator.num_processes > 1 or trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
+        raise TestigoError(
+            expected="one process that holds the whole model",
+            found=f"{trainer.accelerator.num_processes} processes, {trainer.accelerator.distributed_type}",
+            where="testigo.pilot(trainer)",
+            action="run the pilot once in a single process before the distributed launch",
+        )
+    if trainer.train_dataset is None:
+        raise TestigoError(
+            expected="a Trainer with a train_dataset",
+            found="none",
+            where="testigo.pilot(trainer)",
+            action="give the Trainer the rows that it will be trained on",
+        )

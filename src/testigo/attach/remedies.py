@@ -1,0 +1,93 @@
+"""What to do, in the settings of a Trainer: the rules' own remedies speak in those of a campaign file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from testigo.rules import Finding
+
+REMEDIES: Mapping[str, str] = {
+    "D103": "Take the named rows out of one of the two data sets; oversample only after splitting.",
+    "D106": "Give the Trainer rows: see what filters and `max_length` left out.",
+    "E101": "Use the tokenizer that belongs to the model; after adding tokens call `model.resize_token_embeddings`.",
+    "E102": "Look at `labels` of the named rows: an answer that was cut away needs a larger `max_length`; a mask that "
+    "is always -100 needs another collator or another response marker.",
+    "E103": "Look at `labels` of a few batches: hardly any token is in the loss.",
+    "E107": "Mask padding by its place, not by its id: use the attention mask, or a pad token that is not the EOS "
+    "token. `DataCollatorForLanguageModeling(mlm=False)` masks by id.",
+    "E108": "Set `model.generation_config.eos_token_id` (and the tokenizer's `eos_token`) to the token that ends the "
+    "assistant's turn.",
+    "E109": "Tokenise rendered chat text with `add_special_tokens=False`, or take the token out of the template.",
+    "E111": "In the collator, set labels to -100 where the attention mask is 0.",
+    "E113": "Raise `max_length`, or shorten the prompts of the named rows.",
+    "E114": "Raise `max_length`: the answers of these rows lay beyond it. Or drop them yourself, and say so.",
+    "E116": "Run the pilot again on a machine with enough memory, or lower `per_device_train_batch_size` with a higher "
+    "`gradient_accumulation_steps`.",
+    "E117": "Clean these characters, or use a model with a byte-level tokenizer.",
+    "F101": "Load the model again, in float32; its files may be damaged.",
+    "F102": "See that every row has a label that is not -100; try float32.",
+    "F103": "The model or its loss does not compute the mean cross-entropy of its labels: see its `forward`.",
+    "F105": "Let the collator pass `attention_mask`, and `position_ids` where padding is on the left.",
+    "F106": "Choose an attention implementation that keeps packed rows apart, or switch packing off.",
+    "F107": "Use the tokenizer and chat template of this model; see that labels are not shifted.",
+    "F109": "Look at `labels` of a batch beside its tokens: they do not belong together.",
+    "F110": "Give the model labels that are not shifted, or compute the loss outside; never both.",
+    "F111": "See that some label of each batch is not -100.",
+    "F112": "Find what draws random numbers in evaluation mode: a dropout that ignores `self.training`, or a module "
+    "whose `train()` was overridden.",
+    "B101": "Create the adapter with `get_peft_model`, or load it with `is_trainable=True`.",
+    "B102": "Compare the lists with what sets `requires_grad` after the adapter was made; or declare what is meant: "
+    "`testigo.pilot(trainer, trained=[...])`.",
+    "B103": "With activation checkpointing use `use_reentrant=False`, or call `model.enable_input_require_grads()`.",
+    "B104": "Look at `labels`: no token reaches the loss.",
+    "B107": "Train in bf16 or float32 rather than fp16; see which rows the batch holds.",
+    "B108": "Let the model's `forward` take `**kwargs` and pass `num_items_in_batch` to its loss, or give the Trainer "
+    "a `compute_loss_func` that divides by it; else short rows weigh more with each accumulation step.",
+    "B109": "As for B108: the sum of token losses must be divided by `num_items_in_batch`.",
+    "B110": "Find what keeps gradients: an overridden `zero_grad`, or a hook that adds to them.",
+    "B111": "Set `activation_checkpointing_kwargs={'use_reentrant': False}`, or switch activation checkpointing off.",
+    "U101": "Build the optimizer after `get_peft_model`, from the parameters with `requires_grad`; or let the Trainer "
+    "build it.",
+    "U102": "Give the optimizer every parameter with `requires_grad`, or let the Trainer build it.",
+    "U103": "Build the optimizer after the model was moved and wrapped.",
+    "U104": "List tied weights once when you make parameter groups.",
+    "U105": "See U101 and B103; then raise `learning_rate`. In pure bf16, small changes are rounded away.",
+    "U106": "Nothing where these parts were not used by the batch; in pure bf16 keep float32 weights.",
+    "U107": "Take the named tensors out of the optimizer, or give them `requires_grad`.",
+    "U110": "Build the scheduler for the number of updates, not of microbatches: rows / (batch size × accumulation).",
+    "U112": "Train in bf16 instead of fp16.",
+    "U121": "Lower `learning_rate`, set `max_grad_norm=1.0`, or train in float32.",
+    "U122": "See U101, B103 and the labels first; the loop cannot learn two rows by heart.",
+    "V101": "See which module stays in training mode after `model.eval()`: its `train()` may be overridden.",
+    "V103": "As for F112: something draws random numbers in evaluation mode.",
+    "V104": "Something writes to the weights while evaluating: look for hooks, moving averages, or `prediction_step`.",
+    "V105": "Something draws random numbers in evaluation: keep and restore the random state around it.",
+    "V111": "See which validation rows have no label; the Trainer leaves non-finite batches out of `eval_loss`.",
+    "M101": "Halve `per_device_train_batch_size` and double `gradient_accumulation_steps` (same examples per update); "
+    "or set `activation_checkpointing=True`; in evaluation a smaller `per_device_eval_batch_size`.",
+    "T101": "Go back to the last checkpoint before this update; look at its rows; train in bf16 or float32; then lower "
+    "`learning_rate` or `max_grad_norm`.",
+    "T103": "Train in bf16 or float32, or lower `learning_rate`.",
+    "T104": "Look at the rows of this update; when nothing is wrong with them, set `max_grad_norm=1.0` or lower "
+    "`learning_rate`.",
+    "T106": "Run `testigo.pilot(trainer)`; lower `learning_rate`; raise `warmup_steps`.",
+    "T107": "Look at `labels`: every one is masked. Run `testigo.pilot(trainer)`.",
+    "T108": "Set `max_grad_norm=1.0`; lower `learning_rate`; raise `warmup_steps`.",
+    "T109": "Lower `learning_rate` to a third; raise `warmup_steps`; set `max_grad_norm=1.0`.",
+    "T110": "Run `testigo.pilot(trainer)`: see which parameters have gradients.",
+    "T111": "Run `testigo.pilot(trainer)`; raise `learning_rate` threefold; shorten warm-up.",
+    "T112": "Set `load_best_model_at_end=True` with an `EarlyStoppingCallback`; fewer epochs; more rows; more dropout.",
+    "T113": "Step the scheduler once an update; see which callback or scheduler changes the learning rate.",
+    "T114": "Look whether the prompts hold the answers, or the rows are copies of each other.",
+    "T115": "Halve `learning_rate`, or raise `gradient_accumulation_steps`.",
+    "T116": "Lower `learning_rate`, or use `lr_scheduler_type='cosine'`; see that rows are shuffled.",
+    "T117": "See which validation rows have no label; the Trainer leaves non-finite batches out of `eval_loss`.",
+    "M102": "See what else runs on the machine and how hot it is; save less often.",
+    "M103": "Keep no tensor of an update beyond it: log numbers, not tensors.",
+}
+
+
+def for_trainers(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The same findings with remedies in a Trainer's own settings."""
+    return tuple(replace(finding, remedy=REMEDIES.get(finding.code, finding.remedy)) for finding in findings)

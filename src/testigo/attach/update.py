@@ -1,0 +1,115 @@
+"""Update: the optimizer holds what is trained; two updates move all of it and nothing else."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from testigo.attach.bench import Bench, planned_updates
+from testigo.gates.overfit import OverfitEvidence
+from testigo.gates.update import UpdateEvidence
+
+N_UPDATES = 2
+OVERFIT_ROWS, OVERFIT_UPDATES, OVERFIT_RATE = 2, 60, 5e-3
+#: The loss is learned well enough to stop when it is below this share of the first.
+OVERFIT_SHARE = 0.6
+OVERFIT_SECONDS = 10.0
+
+
+def collect(bench: Bench, loader: Any) -> UpdateEvidence:
+    """Two updates with the Trainer's own optimizer and clipping, at the peak of the schedule.
+
+    The peak is used because warm-up begins at zero, which moves nothing and is no fault.
+    """
+    trainer, own = bench.trainer, {id(p): n for n, p in bench.trainer.model.named_parameters()}
+    held = [p for group in trainer.optimizer.param_groups for p in group["params"]]
+    in_optimizer = tuple(own[id(p)] for p in held if id(p) in own)
+    evidence = UpdateEvidence(
+        trained=tuple(bench.trained),
+        in_optimizer=in_optimizer,
+        foreign_in_optimizer=sum(id(p) not in own for p in held),
+        duplicates_in_optimizer=len(held) - len({id(p) for p in held}),
+        schedule_length=_schedule_length(trainer.lr_scheduler),
+        planned_updates=planned_updates(trainer, loader),
+    )
+    if not bench.trained:
+        return evidence
+    rates, skipped = [], 0
+    moved_first: tuple[str, ...] = ()
+    batch = bench.train.together(bench.sample)
+    for number in range(N_UPDATES):
+        rates.append(_to_peak(trainer.optimizer))
+        for p in bench.trained.values():
+            p.grad = None
+        bench.step([batch], training=True)
+        if bench.args.max_grad_norm and bench.args.max_grad_norm > 0:
+            trainer.accelerator.clip_grad_norm_(bench.model.parameters(), bench.args.max_grad_norm)
+        trainer.optimizer.step()
+        skipped += bool(trainer.accelerator.optimizer_step_was_skipped)
+        if number == 0:
+            moved_first = bench.changed()
+    frozen = [(n, p) for n, p in trainer.model.named_parameters() if n not in bench.trained]
+    known = all(bench.kept.has(p) for _, p in frozen)
+    return replace(
+        evidence,
+        moved_first=moved_first,
+        moved=bench.changed(),
+        frozen_changed=tuple(n for n, p in frozen if bench.kept.changed(p)) if known else None,
+        learning_rate_applied=tuple(rates),
+        updates_expected=N_UPDATES,
+        skipped=skipped,
+    )
+
+
+def overfit(bench: Bench) -> OverfitEvidence | None:
+    """Learn two short rows by heart, to control the mechanics. It proves nothing about quality.
+
+    An adapter on a base that knows nothing can hardly change its output, so it is not asked to.
+    """
+    if not bench.trained or not bench.is_cross_entropy or not bench.is_repeatable:
+        return None
+    batch = bench.train.together(bench.sample[:OVERFIT_ROWS])
+    first = bench.evaluated(batch)
+    size = getattr(getattr(bench.trainer.model, "config", None), "vocab_size", None)
+    everything = len(bench.trained) == sum(1 for _ in bench.trainer.model.parameters())
+    if not math.isfinite(first) or first < 0.05 or not (everything or (size and first < 0.5 * math.log(size))):
+        return None
+    learner = torch.optim.AdamW(list(bench.trained.values()), lr=OVERFIT_RATE, weight_decay=0.0)
+    began, losses = time.monotonic(), [first]
+    for _ in range(OVERFIT_UPDATES):
+        learner.zero_grad(set_to_none=True)
+        losses.append(bench.step([batch], training=False))
+        if losses[-1] < OVERFIT_SHARE * first or not math.isfinite(losses[-1]):
+            break
+        if time.monotonic() - began > OVERFIT_SECONDS:
+            return None
+        torch.nn.utils.clip_grad_norm_(bench.trained.values(), 1.0)
+        learner.step()
+    learner.zero_grad(set_to_none=True)
+    return OverfitEvidence(
+        rows=min(OVERFIT_ROWS, len(bench.sample)),
+        updates=len(losses) - 1,
+        first_loss=first,
+        last_loss=losses[-1],
+        finite=all(map(math.isfinite, losses)),
+    )
+
+
+def _to_peak(optimizer: Any) -> float:
+    """Set each group's learning rate to the height of its schedule; the highest of them."""
+    for group in optimizer.param_groups:
+        group["lr"] = group.get("initial_lr", group["lr"])
+    return max((float(group["lr"]) for group in optimizer.param_groups), default=0.0)
+
+
+def _schedule_length(scheduler: Any) -> int | None:
+    """Updates that a schedule of transformers was built for, which it keeps as an argument of its function."""
+    for function in getattr(scheduler, "lr_lambdas", ()):
+        length = getattr(function, "keywords", {}).get("num_training_steps")
+        if length is not None:
+            return int(length)
+    return None
