@@ -267,7 +267,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "U113": ({"replica_digests": ("abc", "abd")}, {"replica_digests": ("abc",)}),
     "U114": ({"seed_twice_equal": False}, {}),
     "U121": ({"finite": False}, {}),
-    "U122": ({"last_loss": 2.95}, {"first_loss": 0.05, "last_loss": 0.049}),
+    "U122": ({"last_loss": 2.95, "right_answers": 2}, {"last_loss": 2.95}),
     "U123": ({"right_answers": 0}, {"right_answers": 0, "last_loss": 0.5}),
     "U124": ({"right_answers": 1, "last_loss": 0.05}, {"right_answers": 3}),
     "V101": ({"training_mode_during": True}, {}),
