@@ -19,12 +19,31 @@ from testigo.gates import (
     ValidationEvidence,
     gate_rules,
 )
+from testigo.gates.trainer import TrainerEvidence
 from testigo.rules import CannotCheck, Finding, Passed, Rule, judge
 
 NAN = float("nan")
 LORA = ("q.lora_A", "q.lora_B")
 
 HEALTHY: dict[type, Any] = {
+    TrainerEvidence: TrainerEvidence(
+        n_rows=40,
+        labels_shifted=0,
+        loss_shift=1,
+        assistant_mask_empty=(),
+        template_marks_assistant=True,
+        class_names_data=("food", "other"),
+        class_names_model=("food", "other"),
+        adapter=True,
+        declared_by_user=False,
+        trained_matrices=8,
+        trained_vectors=0,
+        frozen=("q.weight",),
+        trained_share=0.02,
+        eval_loss_of_batches=2.1,
+        eval_loss_of_tokens=2.1,
+        failed_step="",
+    ),
     DataEvidence: DataEvidence(
         n_rows={"train": 40, "validation": 10},
         vocabulary_size=49152,
@@ -302,6 +321,13 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "R107": ({"bad_moments": ("q.lora_A.exp_avg_sq",)}, {}),
     "R108": ({"passed_over": ("step-40",)}, {}),
     "M101": ({"failed": True, "phase": "validation", "message": "tried to allocate 2 GiB"}, {"tokens": None}),
+    "D201": ({"class_names_model": ("other", "food")}, {"class_names_model": ("food", "other", "spare")}),
+    "E201": ({"labels_shifted": 1}, {"labels_shifted": 1, "loss_shift": 0}),
+    "E202": ({"assistant_mask_empty": ("a",)}, {"template_marks_assistant": None}),
+    "F201": ({"failed_step": "backward: RuntimeError: shapes"}, {}),
+    "B201": ({"adapter": False, "trained_matrices": 0, "trained_vectors": 5}, {"trained_matrices": 0}),
+    "B202": ({"adapter": False}, {"adapter": False, "declared_by_user": True}),
+    "V201": ({"eval_loss_of_batches": 2.4}, {"eval_loss_of_batches": 2.1001}),
 }
 
 RULES = {rule.code: rule for rule in gate_rules()}
@@ -364,6 +390,7 @@ def test_the_sick_case_is_sick_by_this_rule_and_its_kin_alone(code: str) -> None
         "B101": {"B102"},
         "U112": {"U106"},
         "U123": {"U124"},
+        "B201": {"B202"},
     }
     evidence = [replace(HEALTHY[RULES[code].evidence], **CASES[code][0])]
 
