@@ -11,6 +11,7 @@ from typing import Any
 from testigo.campaign import Campaign
 from testigo.disk import write_atomically
 from testigo.gates import MemoryEvidence, from_json, gate_rules
+from testigo.gates.trainer import TrainerEvidence
 from testigo.rules import Finding, Verdict, judge
 
 # Rules name the phase of a campaign; the pilot's table splits some of them.
@@ -39,7 +40,9 @@ def judge_pilot(folder: Path, campaign: Campaign) -> Verdict:
 def judge_evidence(evidence: Iterable[object], campaign: Campaign, *, phases: tuple[str, ...] = ()) -> Verdict:
     """All gate rules (or those of some phases), the campaign's own among them, with its limits and waivers."""
     every = gate_rules(tuple(campaign.folder / file for file in campaign.rules.files))
-    rules = [rule for rule in every if not phases or rule.phase in phases]
+    # Rules about a Trainer speak of what only a Trainer can do wrong: our own loop has no such evidence to give.
+    own = [rule for rule in every if rule.evidence is not TrainerEvidence]
+    rules = [rule for rule in own if not phases or rule.phase in phases]
     return judge(rules, evidence, limits=campaign.rules.limits, waivers=campaign.waive)
 
 
