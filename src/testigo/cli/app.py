@@ -27,6 +27,7 @@ from testigo.cli.open_test import open_test
 from testigo.cli.output import print_problems, say
 from testigo.cli.pilot import pilot
 from testigo.cli.plan import plan
+from testigo.cli.serve import serve
 from testigo.cli.show import show
 from testigo.cli.size import size
 from testigo.cli.status import status
@@ -42,6 +43,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     pilot,
     _run.run,
     status,
+    serve,
     compare,
     open_test,
     export,

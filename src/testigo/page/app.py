@@ -169,7 +169,7 @@ class Page:
         site = self.site
         with site.lock:
             # Taken before the reading: what comes between is told as a change, not lost.
-            state = state_of(site.signatures(), topics) if status != 503 else ""
+            state = state_of(self.live.look(), topics)
             values = read()
             text = (
                 _environment()

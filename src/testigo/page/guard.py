@@ -90,7 +90,10 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":  # no lifespan is needed, and no web socket is offered
+        if scope["type"] == "lifespan":
+            await self._application(scope, receive, send)
+            return
+        if scope["type"] != "http":  # no web socket is offered
             return
         headers = Headers(scope=scope)
 

@@ -67,11 +67,12 @@ class Live:
         async with self._lock:
             clock = asyncio.get_running_loop().time
             if clock() - self._looked_at >= LOOK_SECONDS * 0.9:
-                self._known = await run_in_threadpool(self._look)
+                self._known = await run_in_threadpool(self.look)
                 self._looked_at = clock()
             return self._known
 
-    def _look(self) -> dict[str, str]:
+    def look(self) -> dict[str, str]:
+        """The signatures now; where something cannot be read, they say so, and change when it can."""
         try:
             with self._site.lock:
                 return self._site.signatures()

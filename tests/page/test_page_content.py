@@ -1,0 +1,250 @@
+"""What each page says, of a campaign that has ended and of one that goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from html import unescape
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from testigo.ledger import kinds
+
+_VOID = {"meta", "link", "br", "wbr", "img", "input", "hr", "path", "circle", "line", "rect", "use"}
+
+
+class Tags(HTMLParser):
+    """Every element with its attributes, and the elements that were never closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+
+def words_of(text: str) -> str:
+    """The page's words, without its markup."""
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", text)))
+
+
+def paths(client: TestClient, story: Any) -> list[str]:
+    with story.ledger() as ledger:
+        runs = [run.id for run in ledger.runs()]
+    fixed = ["/", "/gates", "/rows", "/rows?kind=fixed&start=20", "/rows?kind=both_right", "/ledger", "/nothing"]
+    return [*fixed, *(f"/runs/{run}" for run in runs), f"/runs/{runs[-1]}/updates/17"]
+
+
+def test_the_overview_tells_question_conclusion_runs_and_causes(client: TestClient) -> None:
+    text = words_of(client.get("/").text)
+    assert "Does a rank-16 adapter raise exactly right orders" in text
+    assert "Improvement shown" in text
+    assert "the loss of update 17 is not finite" in text
+    assert "diverged" in text
+    assert "T101 · non finite" in text
+    assert "0.88 EUR" in text
+    assert "5 of 6 ended" in text
+
+
+def test_a_run_that_goes_on_is_told_with_its_progress_and_the_time_that_is_left(
+    living: Any, ask: Callable[..., TestClient]
+) -> None:
+    client = ask(living.workspace)
+    living.step(20)
+    text = words_of(client.get("/").text)
+    assert "Training control, seed 0: update 20 of 60." in text
+    assert "20 / 60" in text
+    assert "running" in text
+    # 340 updates of six runs at half a second, 36 validations at the pilot's 31 s less a third of a run's six,
+    # six evaluations at the baseline's 41.2 s
+    left = 340 * 0.5 + (36 - 2) * 31.0 + 6 * 41.2
+    assert f"Remaining, at most {int(left // 60)} min {round(left) % 60:02d} s from the runs' own updates" in text
+
+
+def test_before_anything_was_timed_the_remaining_time_is_not_known(
+    making: Any, tmp_path: Any, ask: Callable[..., TestClient]
+) -> None:
+    story = making.begin(tmp_path, making.write_campaign(tmp_path, n_rows=60))
+    text = words_of(ask(story.workspace).get("/").text)
+    assert "Remaining, at most not known no update was timed yet" in text
+
+
+def test_a_run_whose_process_is_gone_is_told_as_interrupted(living: Any, ask: Callable[..., TestClient]) -> None:
+    client = ask(living.workspace)
+    assert "running" in words_of(client.get(f"/runs/{living.run}").text)
+    with living.story.ledger() as ledger:
+        ledger.end_run(living.run, state="interrupted")
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        ledger.start_run(living.run, pid=child)
+        os.waitpid(child, 0)
+    text = words_of(client.get(f"/runs/{living.run}").text)
+    assert "interrupted" in text
+    assert "its process is gone" in text
+
+
+def test_the_baseline_the_pilot_and_an_evaluation_tell_how_far_they_are(
+    making: Any, tmp_path: Any, ask: Callable[..., TestClient]
+) -> None:
+    story = making.begin(tmp_path, making.write_campaign(tmp_path, n_rows=60))
+    client = ask(story.workspace)
+    making.make_corpus(story)
+    folder = story.workspace.baseline("b" * 12) / "predictions"
+    folder.mkdir(parents=True)
+    (folder / "progress.json").write_text('{"done": 8, "of": 12}')
+    assert "Evaluating the base: 8 of 12 rows." in words_of(client.get("/").text)
+    (folder / "validation.jsonl").write_text("")
+    pilot = story.workspace.pilot("p" * 12)
+    pilot.mkdir(parents=True)
+    (pilot / "phases.json").write_text('{"phases": [], "now": "backward", "of": ["data", "backward"]}')
+    assert "The pilot goes through its phases: backward." in words_of(client.get("/").text)
+    assert "The pilot goes on: backward" in words_of(client.get("/gates").text)
+
+
+def test_a_run_is_drawn_with_its_findings_pinned_and_its_log(living: Any, ask: Callable[..., TestClient]) -> None:
+    client = ask(living.workspace)
+    living.step(10)
+    living.validate()
+    living.find()
+    (living.folder / "log.txt").write_text("loading\n\x1b[31m10%\r100%\x1b[0m\nthe last line\n")
+    text = client.get(f"/runs/{living.run}").text
+    for title in ("Training loss", "Validation loss", "Learning rate", "Gradient norm", "Time of an update", "Memory"):
+        assert f"<h3>{title}</h3>" in text
+    assert text.count(">T106</text>") == 6
+    assert f"/runs/{living.run}/updates/10" in text
+    assert "loading\n100%\nthe last line" in text
+
+
+def test_the_rows_of_an_update_stand_with_their_losses_and_texts(living: Any, ask: Callable[..., TestClient]) -> None:
+    from testigo.corpus import open_corpus
+
+    train = open_corpus(next(living.workspace.root.glob("corpus/*"))).rows("train")
+    living.step(3, row_losses={train[0].id: 0.25, train[1].id: 7.25})
+    client = ask(living.workspace)
+    text = client.get(f"/runs/{living.run}/updates/2").text
+    assert text.index("7.25 nats per token") < text.index("0.250 nats per token")
+    assert train[1].fields["order"]["city"] in words_of(text)
+    assert client.get(f"/runs/{living.run}/updates/4").status_code == 404
+
+
+def test_rows_are_paged_and_marked(client: TestClient, told: Any) -> None:
+    first = client.get("/rows?kind=fixed")
+    assert first.text.count('<article class="example">') == 20
+    assert "<mark>" in first.text
+    after = re.search(r'rel="next" href="([^"]+)"', first.text)
+    assert after is not None
+    second = client.get(after.group(1).replace("&amp;", "&"))
+    rows = re.findall(r'<h2 class="row">([^ ]+)', first.text), re.findall(r'<h2 class="row">([^ ]+)', second.text)
+    assert rows[1]
+    assert not set(rows[0]) & set(rows[1])
+
+
+def test_the_opened_test_is_shown_without_its_prompts(story: Any, making: Any, ask: Callable[..., TestClient]) -> None:
+    client = ask(story.workspace)
+    assert "/rows?split=test" not in client.get("/rows").text
+    making.open_test(story)
+    text = client.get("/rows?kind=fixed").text
+    assert "the sealed rows are not read for this page" in text
+    assert "/rows?split=validation" in text
+
+
+def test_the_ledger_is_shown_newest_first_and_a_broken_chain_is_said(
+    story: Any, ask: Callable[..., TestClient]
+) -> None:
+    client = ask(story.workspace)
+    text = client.get("/ledger").text
+    numbers = [int(number) for number in re.findall(r'class="number">(\d+)<', text)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert "The chain of digests is whole." in text
+    assert "The baseline often writes a sentence before the JSON." in text
+    only = client.get(f"/ledger?kind={kinds.NOTE}").text
+    assert only.count('<article class="event">') == 1
+    head = story.workspace.root / "ledger.head"
+    head.write_text(head.read_text().replace('"events": ', '"events": 9'))
+    assert "The chain of digests is broken:" in client.get("/ledger").text
+
+
+def test_a_workspace_in_which_nothing_happened_is_shown(
+    making: Any, tmp_path: Any, ask: Callable[..., TestClient]
+) -> None:
+    from testigo.campaign import Workspace
+
+    campaign = making.write_campaign(tmp_path, n_rows=60)
+    client = ask(Workspace(tmp_path / "new.testigo").create(campaign))
+    for path in ("/", "/gates", "/rows", "/ledger"):
+        assert client.get(path).status_code == 200
+    assert "No pilot was run." in client.get("/gates").text
+
+
+def test_a_campaign_file_that_is_gone_leaves_what_the_ledger_knows(story: Any, ask: Callable[..., TestClient]) -> None:
+    marker = story.workspace.root / "workspace.json"
+    marker.write_text(marker.read_text().replace("campaign.yaml", "gone.yaml"))
+    text = words_of(ask(story.workspace).get("/").text)
+    assert "5 of 5 ended" in text
+    assert "the campaign file cannot be read" not in text  # everything of the ledger has ended
+
+
+def test_a_ledger_that_cannot_be_read_is_said_in_four_parts(living: Any, ask: Callable[..., TestClient]) -> None:
+    living.workspace.ledger_path.write_bytes(b"not a database" * 100)
+    answer = ask(living.workspace).get("/")
+    assert answer.status_code == 503
+    for part in ("Where", "Expected", "Found", "What to do", "a ledger that Testigo made"):
+        assert part in answer.text
+
+
+def test_every_page_is_well_formed_and_needs_nothing_from_elsewhere(client: TestClient, told: Any) -> None:
+    for path in paths(client, told):
+        text = client.get(path).text
+        tags = Tags(text.replace("<!doctype html>", ""))
+        assert tags.open == []
+        for tag, attributes in tags.found:
+            assert "style" not in attributes, (path, tag, attributes)
+            assert not [name for name in attributes if name.startswith("on")], (path, tag)
+            for name in ("src", "href", "action"):
+                assert (attributes.get(name) or "/").startswith(("/", "#")), (path, tag, attributes)
+        scripts = [attributes for tag, attributes in tags.found if tag == "script"]
+        assert [attributes["src"] for attributes in scripts] == [f"/assets/page.js?v={digest(client)}"]
+        ids = [attributes["id"] for _, attributes in tags.found if attributes.get("id")]
+        assert len(ids) == len(set(ids)), path
+
+
+def digest(client: TestClient) -> str:
+    import hashlib
+
+    return hashlib.sha256(client.get("/assets/page.js").content).hexdigest()[:12]
+
+
+def test_the_parts_of_a_fragment_are_those_of_the_page(client: TestClient, told: Any) -> None:
+    for path in paths(client, told):
+        whole, part = client.get(path).text, client.get(path, headers={"testigo-fragment": "1"}).text
+        assert "<html" not in part
+        names = re.findall(r'data-part="(\w+)"', part)
+        assert names
+        assert len(names) == len(set(names))
+        assert names == re.findall(r'data-part="(\w+)"', whole)
+        assert part.strip() in whole
+
+
+@pytest.mark.parametrize("name", ["page.js", "page.css", "report.css", "icon.svg"])
+def test_assets_are_cached_by_their_digest(client: TestClient, name: str) -> None:
+    address = re.search(rf"/assets/{name}\?v=\w+", client.get("/").text)
+    assert address is not None
+    assert "immutable" in client.get(address.group(0)).headers["cache-control"]
+    assert client.get(f"/assets/{name}?v=old").headers["cache-control"] == "no-cache"
