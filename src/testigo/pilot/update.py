@@ -85,8 +85,12 @@ def overfit(bench: Bench) -> OverfitEvidence:
             break
         if session.scaler.is_enabled():
             session.scaler.unscale_(learner)
-        norms.append(optimizer.clip(list(session.parameters.values()), 1.0))
-        learner.step()
+        norm = optimizer.clip(list(session.parameters.values()), 1.0)
+        scale = session.scaler.get_scale()
+        session.scaler.step(learner)
+        session.scaler.update()
+        if session.scaler.get_scale() >= scale:  # an overflow that the scaler skipped is no update
+            norms.append(norm)
     learner.zero_grad(set_to_none=True)
     predictions = predict(
         model,
