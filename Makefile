@@ -7,7 +7,7 @@ WORKERS ?= 2
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint docs clean
+.PHONY: help venv demo test lint docs messages clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,14 @@ lint: venv
 
 docs: venv ## write the generated pages and schemas again
 	$(BIN)/python docs/generate.py
+
+messages: venv ## bring the dossier's catalogues up to date with its texts
+	mkdir -p build
+	$(BIN)/pybabel --quiet extract --mapping pyproject.toml --no-location --no-wrap \
+		--no-default-keywords --keyword _ --keyword later --keyword counted:1,2 --keyword ngettext:1,2 \
+		--output build/dossier.pot src/testigo/dossier
+	$(BIN)/pybabel --quiet update --domain dossier --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date \
+		--no-wrap --input build/dossier.pot --output-dir src/testigo/dossier/locale
 
 clean: ## remove what make built
 	rm -rf $(VENV) build dist

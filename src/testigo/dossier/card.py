@@ -8,12 +8,19 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from ruamel.yaml import YAML
 
-from testigo.dossier import conclusion, units
+from testigo.dossier import conclusion, language, units
+from testigo.dossier.language import speaking
 from testigo.dossier.record import Record
+from testigo.dossier.retelling import told
 
 
 def model_card(record: Record) -> str:
-    """MODEL_CARD.md of a record."""
+    """MODEL_CARD.md of a record, in the campaign's language; its front matter is for machines and in English."""
+    with speaking(record.plan.language):
+        return _card(record)
+
+
+def _card(record: Record) -> str:
     templates = Environment(
         loader=PackageLoader("testigo.dossier", "templates"),
         autoescape=False,  # Markdown, not HTML; every value is brought to one plain line by `line`
@@ -21,17 +28,26 @@ def model_card(record: Record) -> str:
         trim_blocks=True,
         keep_trailing_newline=True,
         lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
     )
+    templates.install_gettext_callables(language.plain, language.plural, newstyle=True)  # type: ignore[attr-defined]
     templates.filters.update(
-        line=line, plain=plain, share=units.share, points=units.points, count=units.count, short=units.short
+        line=line,
+        plain=plain,
+        told=told,
+        share=units.share,
+        points=units.points,
+        count=units.count,
+        short=units.short,
     )
     templates.globals.update(interval=units.interval)
+    badge, sentence = conclusion.badge(record), conclusion.sentence(record)
     kind, name, revision = base_of(record.plan.base)
     return templates.get_template("card.md").render(
         front_matter=_yaml(front_matter(record)),
         record=record,
-        badge=conclusion.badge(record),
-        sentence=conclusion.sentence(record),
+        badge=badge,
+        sentence=conclusion.after_badge(sentence, badge),
         limits=conclusion.limits(record),
         improvement=conclusion.improvement(record),
         guards=conclusion.guards(record),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from testigo.dossier import units
-from testigo.dossier.language import _
-from testigo.dossier.missing import FINISHED, stopped_by
+from testigo.dossier.language import _, counted
+from testigo.dossier.missing import FINISHED, missing_told, stopped_by
 from testigo.dossier.record import Record
+from testigo.dossier.retelling import told
+from testigo.dossier.sentence import conclusion_told
 
 Tone = Literal["good", "bad", "open", "none"]
 _FEW_ROWS = 30
@@ -55,17 +58,27 @@ def sentence(record: Record) -> str:
     """The conclusion in one plain sentence."""
     if record.ledger.faults:
         return _(
-            "The ledger's chain is broken, so nothing below can be trusted: {fault}", fault=record.ledger.faults[0]
+            "The ledger's chain is broken, so nothing below can be trusted: {fault}",
+            fault=told(record.ledger.faults[0]),
         )
     comparison = record.comparison
     if comparison is None:
-        why = next((m.why for m in record.missing if m.part == "comparison"), _("it was not run"))
+        why = next(
+            (m.why for m in missing_told(record) if m.part in ("comparison", _("comparison"))), _("it was not run")
+        )
         return _("There is no comparison with the unadapted model: {why}.", why=why)
     if comparison.recomputed is False:
         return _(
-            "The statistics could not be found again from the predictions: {first}.", first=comparison.differences[0]
+            "The statistics could not be found again from the predictions: {first}.",
+            first=told(comparison.differences[0]),
         )
-    return str(comparison.statistics.get("conclusion") or _("The comparison carries no conclusion."))
+    stored = comparison.statistics.get("conclusion")
+    return conclusion_told(comparison.statistics) or str(stored or _("The comparison carries no conclusion."))
+
+
+def after_badge(sentence: str, badge: Badge) -> str:
+    """The sentence without the badge's words where it begins with them: they stand above it."""
+    return re.sub(rf"^{re.escape(badge.words)}\s*:\s+", "", sentence)
 
 
 def improvement(record: Record) -> Mapping[str, Any]:
@@ -108,12 +121,12 @@ def limits(record: Record) -> tuple[Limit, ...]:
 
 def _grave(record: Record) -> Iterable[Limit]:
     for fault in record.ledger.faults:
-        yield Limit(_("The ledger is not whole: {fault}", fault=fault), grave=True)
-    for missing in record.missing:
+        yield Limit(_("The ledger is not whole: {fault}", fault=told(fault)), grave=True)
+    for missing in missing_told(record):
         yield Limit(_("Missing, {part}: {why}.", part=missing.part, why=missing.why), grave=True)
     comparison = record.comparison
     if comparison and comparison.recomputed is False:
-        first = comparison.differences[0]
+        first = told(comparison.differences[0])
         yield Limit(
             _("Recomputing the statistics from the predictions gave other numbers: {first}.", first=first), grave=True
         )
@@ -188,8 +201,16 @@ def _of_the_process(record: Record) -> Iterable[Limit]:
         yield Limit(_("Nobody looked at what the model sees before training: the question was answered by --yes."))
     lost = [run for run in record.runs if run.state not in FINISHED]
     if lost and len(lost) < len(record.runs):
-        named = _listed([f"{run.id} {run.state}" for run in lost])
-        yield Limit(_("{n} of {all} runs did not finish: {named}.", n=len(lost), all=len(record.runs), named=named))
+        named = _listed([f"{run.id} {told(run.state)}" for run in lost])
+        yield Limit(
+            counted(
+                "{n} of {all} runs did not finish: {named}.",
+                "{n} of {all} runs did not finish: {named}.",
+                len(lost),
+                all=len(record.runs),
+                named=named,
+            )
+        )
     for prediction in record.predictions:
         longest = prediction.settings.get("max_new_tokens")
         if record.comparison and prediction.file == record.comparison.tuned_file and longest:

@@ -75,11 +75,11 @@ def _rule(value: object) -> str:
         return words(value)
     parts = [_("groups of {field}", field=value["group"])] if value.get("group") else [_("single rows")]
     if value.get("near") is not None:
-        parts.append(_("near-duplicates from {similarity} on joined", similarity=value["near"]))
+        parts.append(_("near-duplicates from {x} on joined", x=value["near"]))
     if isinstance(value.get("shares"), Mapping):
         parts.append(words(value["shares"]))
     if value.get("seed") is not None:
-        parts.append(_("seed {seed}", seed=value["seed"]))
+        parts.append(_("seed {n}", n=value["seed"]))
     return "; ".join(parts)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
+from typing import Any
 
 import vl_convert
 from markupsafe import Markup, escape
 
 from testigo.dossier import pictures
+from testigo.dossier.language import spoken
+from testigo.dossier.units import DIGITS
 
 # The specification's own colours, and the style-sheet variables that stand in for them on the page.
 _VARIABLES = {
@@ -34,7 +37,7 @@ def svg(specification: pictures.Specification, *, alternative: str, css_class: s
     css_class
         `wide` or `narrow`: the style sheet shows one of the two.
     """
-    drawn = _drawn(json.dumps(specification, sort_keys=True))
+    drawn = _drawn(json.dumps(specification, sort_keys=True), spoken())
     drawn = drawn[drawn.index("<svg") :]
     opening, rest = drawn.split(">", 1)
     box = re.search(r'viewBox="([^"]+)"', opening)
@@ -48,10 +51,18 @@ def svg(specification: pictures.Specification, *, alternative: str, css_class: s
 
 
 @lru_cache(maxsize=64)
-def _drawn(specification: str) -> str:
+def _drawn(specification: str, language: str) -> str:
     """The SVG as vl-convert writes it; nothing is fetched. A dossier that is written and verified is drawn once."""
-    text: str = vl_convert.vegalite_to_svg(specification, allowed_base_urls=[])
+    text: str = vl_convert.vegalite_to_svg(
+        specification, allowed_base_urls=[], format_locale=None if language == "en" else _numbers(language)
+    )
     return text
+
+
+def _numbers(language: str) -> dict[str, Any]:
+    """The numbers of the axes, as d3-format asks for a language's signs."""
+    digits = DIGITS[language]
+    return {"decimal": digits.decimal, "thousands": digits.thousands, "grouping": [3], "currency": ["", ""]}
 
 
 def variable_of(colour: str) -> str:

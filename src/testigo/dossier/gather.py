@@ -16,6 +16,7 @@ from testigo.dossier.corpus_facts import data_from, samples_confirmed
 from testigo.dossier.files import finite, read_json, read_lines, sha256_of, words
 from testigo.dossier.gate_facts import flat, gates_from
 from testigo.dossier.history import amendments, notes, openings, registration, waivers
+from testigo.dossier.language import speaking
 from testigo.dossier.record import (
     FORMAT,
     Adapter,
@@ -35,11 +36,16 @@ from testigo.errors import TestigoError
 from testigo.ledger import Event, Ledger
 from testigo.tasks import Task, task_for
 
-_DRAWING_LIBRARIES = ("altair", "vl-convert-python", "jinja2")
+_DRAWING_LIBRARIES = ("altair", "vl-convert-python", "jinja2", "babel")
 
 
 def gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
-    """Read the workspace into a record. Missing parts are named in it; nothing is written."""
+    """Read the workspace into a record, in English. Missing parts are named in it; nothing is written."""
+    with speaking("en"):
+        return _gather(workspace, campaign, ledger)
+
+
+def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
     events = ledger.events()
     by_kind: dict[str, list[Event]] = {}
     for event in events:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from testigo.dossier.language import _
+from testigo.dossier.language import _, speaking
 from testigo.dossier.record import Missing, Record
+from testigo.dossier.retelling import told
 
 FINISHED = ("completed", "stopped-early")
 
@@ -14,6 +15,13 @@ FINISHED = ("completed", "stopped-early")
 def with_missing(record: Record) -> Record:
     """The record with its missing parts named."""
     return replace(record, missing=tuple(_absent(record)))
+
+
+def missing_told(record: Record) -> tuple[Missing, ...]:
+    """The record's missing parts in the language that is spoken, where they follow from the record as it says."""
+    with speaking("en"):
+        same = tuple(_absent(record)) == record.missing
+    return tuple(_absent(record)) if same else record.missing
 
 
 def _absent(record: Record) -> Iterable[Missing]:
@@ -33,7 +41,7 @@ def _absent(record: Record) -> Iterable[Missing]:
     elif not any(run.state in FINISHED for run in record.runs):
         yield Missing(_("finished run"), _("no run finished: {states}", states=_states(record)))
     if record.comparison is None:
-        yield Missing("comparison", _no_comparison(record))
+        yield Missing(_("comparison"), _no_comparison(record))
     elif record.comparison.recomputed is None:
         why = _("the predictions behind the comparison are not all here, so its numbers cannot be found again")
         yield Missing(_("recomputation"), why)
@@ -57,11 +65,13 @@ def _gates_stopped(record: Record) -> str:
 
 def _because(record: Record, what: str) -> str:
     stopped = _gates_stopped(record)
-    return f"{what}: {stopped}" if stopped else what
+    return _("{what}: {stopped}", what=what, stopped=stopped) if stopped else what
 
 
 def _states(record: Record) -> str:
-    return "; ".join(f"{run.id} {run.state}" + (f" ({run.cause})" if run.cause else "") for run in record.runs)
+    return _("; ").join(
+        f"{run.id} {told(run.state)}" + (f" ({told(run.cause)})" if run.cause else "") for run in record.runs
+    )
 
 
 def _no_comparison(record: Record) -> str:

@@ -15,6 +15,8 @@ from typing import Any, ParamSpec
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
+from testigo.dossier.language import _
+
 _P = ParamSpec("_P")
 
 INK, MUTED, RULE = "#747a80", "#7f858b", "#8f959b"
@@ -106,11 +108,11 @@ def forest(effects: Sequence[Effect], *, width: int = 520, narrow: bool = False)
     colour = alt.Color(
         "tone:N", scale=alt.Scale(domain=["good", "bad", "open", "none"], range=[GOOD, BAD, OPEN, INK]), legend=None
     )
-    title = "difference to the baseline, percentage points"
+    title = _("difference to the baseline, percentage points")
     x = alt.X(
         "difference:Q",
         scale=scale,
-        title="points" if narrow else title,
+        title=_("points") if narrow else title,
         axis=alt.Axis(tickCount=5 if narrow else 8, format="+~r", labelExpr="replace(datum.label, '-', '−')"),
     )
     base = alt.Chart(alt.InlineData(values=rows))
@@ -150,10 +152,10 @@ def curve(
     x_axis = alt.Axis(grid=False, tickMinStep=1, tickCount=5 if width < _NARROW else 8)
     y_axis = alt.Axis(tickCount=4 if logarithmic else 5, format=_format(series))
     base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("update:Q", title="update", scale=alt.Scale(domain=[0, end], nice=False), axis=x_axis),
+        x=alt.X("update:Q", title=_("update"), scale=alt.Scale(domain=[0, end], nice=False), axis=x_axis),
         y=alt.Y(
             "value:Q",
-            title=f"{title}, log scale" if logarithmic else title,
+            title=_("{quantity}, log scale", quantity=title) if logarithmic else title,
             scale=alt.Scale(type="log") if logarithmic else alt.Scale(zero=False, nice=True),
             axis=y_axis,
         ),

@@ -10,11 +10,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from testigo.dossier import conclusion, pictures, units
+from testigo.dossier import conclusion, language, pictures, retelling, units
 from testigo.dossier.drawing import svg, variable_of
-from testigo.dossier.language import _, translations
+from testigo.dossier.language import _, speaking, spoken
 from testigo.dossier.marking import marked
-from testigo.dossier.record import Record, Run
+from testigo.dossier.record import Comparison, Record, Run
+from testigo.dossier.sentence import conclusion_told, seeds_told
 from testigo.dossier.words import breakable, explained
 
 _TABLE_ROWS = 24
@@ -31,6 +32,18 @@ _FILTERS = {
     "date": units.date,
     "short": units.short,
     "breakable": breakable,
+    "level": units.level,
+    "told": retelling.shown,
+    "told_name": retelling.told,
+    "told_reason": retelling.told_reason,
+    "told_place": retelling.told_place,
+    "told_why": retelling.told_why,
+    "told_rule": retelling.told_rule,
+    "told_known": retelling.told_known,
+    "told_change": retelling.told_change,
+    "told_elision": retelling.told_elision,
+    "of_a_rule": retelling.of_a_rule,
+    "in_english": retelling.in_english,
 }
 
 
@@ -58,23 +71,32 @@ def environment() -> Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
     )
-    made.install_gettext_translations(translations(), newstyle=True)  # type: ignore[attr-defined]
+    made.install_gettext_callables(language.plain, language.plural, newstyle=True)  # type: ignore[attr-defined]
     made.filters.update(_FILTERS)
-    made.globals.update(interval=units.interval, money=units.money, marked=marked, explained=explained)
+    made.globals.update(interval=units.interval, money=units.money, marked=marked, explained=explained, spoken=spoken)
     return made
 
 
 def html(record: Record) -> str:
-    """The whole report. The same record gives the same text."""
+    """The whole report, in the campaign's language. The same record gives the same text."""
+    with speaking(record.plan.language):
+        return _html(record)
+
+
+def _html(record: Record) -> str:
     templates = environment()
     # The style sheet is ours, a file of this package: the one text that is put in as markup.
     style = Markup(templates.loader.get_source(templates, "report.css")[0])  # type: ignore[union-attr]
     improvement = conclusion.improvement(record)
+    badge, sentence = conclusion.badge(record), conclusion.sentence(record)
     return templates.get_template("report.html").render(
         record=record,
         style=style,
-        badge=conclusion.badge(record),
-        sentence=conclusion.sentence(record),
+        badge=badge,
+        sentence=sentence,
+        sentence_after_badge=_marked_if_stored(conclusion.after_badge(sentence, badge), sentence, record.comparison),
+        on_validation=_concluded(record.on_validation),
+        seeds_note=_seeds_note(record.comparison),
         limits=conclusion.limits(record),
         improvement=improvement,
         guards=conclusion.guards(record),
@@ -87,6 +109,26 @@ def html(record: Record) -> str:
         total_seconds=_total(run.seconds for run in record.runs),
         total_cost=_total(run.cost for run in record.runs),
     )
+
+
+def _marked_if_stored(text: str, sentence: str, comparison: Comparison | None) -> str | Markup:
+    """A conclusion that could not be built again stands as it was stored, in English."""
+    stored = comparison.statistics.get("conclusion") if comparison else None
+    return retelling.in_english(text) if sentence == stored else text
+
+
+def _concluded(comparison: Comparison | None) -> str | Markup:
+    if comparison is None:
+        return ""
+    stored = str(comparison.statistics.get("conclusion", ""))
+    return conclusion_told(comparison.statistics) or retelling.in_english(stored)
+
+
+def _seeds_note(comparison: Comparison | None) -> str | Markup:
+    seeds = comparison.statistics.get("seeds") if comparison else None
+    if comparison is None or not isinstance(seeds, Mapping):
+        return ""
+    return seeds_told(comparison.statistics) or retelling.in_english(str(seeds.get("note", "")))
 
 
 def forest_picture(record: Record) -> Picture | None:
@@ -104,7 +146,7 @@ def forest_picture(record: Record) -> Picture | None:
         )
         for effect in effects
     )
-    alternative = _("Differences with intervals: ") + "; ".join(f"{row[0]} {row[2]} ({row[3]})" for row in rows)
+    alternative = _("Differences with intervals: ") + _("; ").join(f"{row[0]} {row[2]} ({row[3]})" for row in rows)
     return Picture(
         title=_("Differences to the unadapted model"),
         caption=_(
@@ -204,7 +246,7 @@ def _drawn(runs: Sequence[Run]) -> Iterable[tuple[Run, Callable[..., pictures.Se
 
 
 def _curve_picture(title: str, quantity: str, series: Sequence[pictures.Series], last: int) -> Picture:
-    alternative = f"{title}: " + "; ".join(_ends(one) for one in series if one.updates)
+    alternative = f"{title}{_(': ')}" + _("; ").join(_ends(one) for one in series if one.updates)
     updates = sorted({update for one in series for update in one.updates})
     step = max(1, -(-len(updates) // _TABLE_ROWS))
     lost = [update for one in series for update, value in zip(one.updates, one.values, strict=True) if value is None]
