@@ -80,10 +80,12 @@ def _make(grounds: Grounds, planned: PlannedRun, weights: Path, folder: Path) ->
 def dossier(grounds: Grounds) -> Path:
     """The report that others can verify; written again only when something happened since."""
     folder = grounds.workspace.dossier
-    if not _is_current(grounds, folder):
+    if _is_current(grounds, folder):
+        grounds.reporter.say("dossier: nothing has happened since it was written")
+    else:
         build_dossier(grounds.workspace, grounds.campaign, grounds.ledger)
         grounds.ledger.append(kinds.DOSSIER_WRITTEN, {"sha256sums": file_sha256(folder / sums.NAME)})
-    grounds.reporter.say(f"dossier: {folder / 'index.html'}")
+        grounds.reporter.say("dossier: written")
     return folder
 
 

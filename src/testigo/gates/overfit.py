@@ -30,6 +30,8 @@ class OverfitEvidence:
     """Rows whose greedy output is the target exactly."""
     answers: int | None = None
     """Rows for which an output was written."""
+    answers_ended: int | None = None
+    """Outputs that ended by themselves."""
     finite: bool | None = None
     """Whether every loss and gradient norm on the way was finite."""
 

@@ -35,6 +35,8 @@ class ValidationEvidence:
     """Tokens of the longest output."""
     max_new_tokens: int | None = None
     """Most tokens that an output may have."""
+    outputs_generated: int | None = None
+    """Outputs among which `stopped` counts, where these are more than those written: after learning by heart too."""
     stopped: int | None = None
     """Outputs that ended by themselves, with a stop token."""
     target_longest_tokens: int | None = None
@@ -161,12 +163,12 @@ def some_outputs_stop(evidence: ValidationEvidence, at_least: int = 4) -> Findin
 
     Why it matters: when every output is cut at the limit, each costs the longest time and none can be exactly right.
 
-    What to do: look at E107 and E108; raise `evaluation.max_new_tokens`. Before training, a base that was never taught
-    to chat does this without a fault.
+    What to do: look at E107 and E108; raise `evaluation.max_new_tokens`.
 
     Source: generation ends at a stop token or at `max_new_tokens`; of fewer than four outputs nothing is said.
     """
     stopped, written = need(evidence.stopped, "stops"), need(evidence.outputs_written, "outputs")
+    written = max(written, evidence.outputs_generated or 0)
     seen = f"{stopped} of {written} outputs ended by themselves"
     if written < at_least and not stopped:
         raise CannotCheck(f"too few outputs to say ({seen})")

@@ -109,5 +109,6 @@ def overfit(bench: Bench) -> OverfitEvidence:
         supervised_tokens=packed.n_supervised,
         right_answers=right,
         answers=len(predictions),
+        answers_ended=sum(p.stop == "end" for p in predictions),
         finite=all(value == value and abs(value) != float("inf") for value in [*losses, *norms]),
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from testigo.evaluation.predict import predict
+from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.validation import ValidationEvidence
 from testigo.model.digest import weights_sha256
 from testigo.pilot.bench import Bench
@@ -12,6 +15,17 @@ from testigo.training.loss import split_loss
 from testigo.training.optimizer import autocast
 
 N_OUTPUTS = 4
+
+
+def with_learned(evidence: ValidationEvidence, learned: OverfitEvidence) -> ValidationEvidence:
+    """Outputs after learning by heart count too: a base that was never taught to chat cannot know where turns end."""
+    if None in (evidence.stopped, evidence.outputs_written, learned.answers, learned.answers_ended):
+        return evidence
+    return replace(
+        evidence,
+        stopped=evidence.stopped + learned.answers_ended,  # type: ignore[operator]
+        outputs_generated=evidence.outputs_written + learned.answers,  # type: ignore[operator]
+    )
 
 
 def worst_case(bench: Bench) -> None:

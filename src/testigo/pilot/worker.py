@@ -87,9 +87,12 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
         "validation", f"{len(names)} longest rows (up to {longest} tokens)", rows=names, tokens=longest
     ):
         validation.worst_case(bench)
-        evidence.append(validation.collect(bench))
+        validated = validation.collect(bench)
+        evidence.append(validated)
     with phases.measure("overfit", f"{update.OVERFIT_ROWS} short rows by heart"):
-        evidence.append(update.overfit(bench))
+        learned = update.overfit(bench)
+        evidence[-1] = validation.with_learned(validated, learned)
+        evidence.append(learned)
     with phases.measure("export", "adapter and control inputs, in a fresh process"):
         exported = export.collect(bench, folder / "export")
     with phases.measure("resume", f"{resume.N_UPDATES} updates, stopped after {resume.STOP_AT}, in a fresh process"):
