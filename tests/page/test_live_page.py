@@ -173,7 +173,7 @@ def test_testigo_serve_tells_that_a_folder_is_no_workspace(told: Any, capsys: py
     [
         (["--host", "0.0.0.0"], "none"),
         (["--token", "short"], "5"),
-        (["--port", "70000"], "port must be 0-65535."),
+        (["--port", "70000"], "70000"),
     ],
     ids=["open without a token", "short token", "no such port"],
 )

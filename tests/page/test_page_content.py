@@ -193,6 +193,22 @@ def test_a_workspace_in_which_nothing_happened_is_shown(
     assert "No pilot was run." in client.get("/gates").text
 
 
+def test_of_very_many_runs_the_latest_are_listed_and_the_others_are_one_click_away(
+    making: Any, tmp_path: Any, ask: Callable[..., TestClient]
+) -> None:
+    story = making.begin(tmp_path, making.write_campaign(tmp_path, n_rows=60))
+    with story.ledger() as ledger:
+        for number in range(130):
+            ledger.plan_run(f"run-{number:03d}", variant="control", seed=number, defines={})
+        ledger.start_run("run-000", pid=os.getpid())
+        ledger.start_run("run-001", pid=os.getpid())
+        ledger.end_run("run-001", state="completed", updates=60, seconds=9.0)
+    client = ask(story.workspace)
+    first, every = (set(re.findall(r'href="/runs/(run-\d+)"', client.get(path).text)) for path in ("/", "/?runs=all"))
+    assert first == {"run-000", *(f"run-{number:03d}" for number in range(30, 130))}
+    assert every == {f"run-{number:03d}" for number in range(130)}
+
+
 def test_a_campaign_file_that_is_gone_leaves_what_the_ledger_knows(story: Any, ask: Callable[..., TestClient]) -> None:
     marker = story.workspace.root / "workspace.json"
     marker.write_text(marker.read_text().replace("campaign.yaml", "gone.yaml"))
@@ -216,6 +232,7 @@ def test_every_page_is_well_formed_and_needs_nothing_from_elsewhere(client: Test
         assert tags.open == []
         for tag, attributes in tags.found:
             assert "style" not in attributes, (path, tag, attributes)
+            assert (attributes.get("width") or "0").isdigit(), (path, tag, attributes)
             assert not [name for name in attributes if name.startswith("on")], (path, tag)
             for name in ("src", "href", "action"):
                 assert (attributes.get(name) or "/").startswith(("/", "#")), (path, tag, attributes)

@@ -28,7 +28,7 @@ from testigo.page.live import Live, state_of
 from testigo.page.one_run import run_page, update_page
 from testigo.page.rows import A_PAGE, rows_page
 from testigo.page.site import Site
-from testigo.page.standing import overview
+from testigo.page.standing import findings_of, overview
 
 TOPICS = {
     "overview": ("ledger", "pilot", "baseline", "rows", "runs"),
@@ -67,7 +67,10 @@ class Page:
 
     def overview(self, request: Request) -> Response:
         """Where the campaign stands."""
-        return self._page(request, "overview", TOPICS["overview"], lambda: {"view": overview(self.site)})
+        every_run = request.query_params.get("runs") == "all"
+        return self._page(
+            request, "overview", TOPICS["overview"], lambda: {"view": overview(self.site), "every_run": every_run}
+        )
 
     def run(self, request: Request) -> Response:
         """One run."""
@@ -94,7 +97,7 @@ class Page:
             waived = [event for event in events if event.kind == kinds.GATE_WAIVED]
             declared = dict(site.campaign.waive) if site.campaign else {}
             record = SimpleNamespace(gates=site.gates, waivers=waivers(waived, declared, site.gates))
-            found = [one for one in overview(site).findings if one.run]
+            found = [one for one in findings_of(site) if one.run]
             return {"record": record, "now": site.pilot_now, "found": found}
 
         return self._page(request, "gates", TOPICS["gates"], read)
@@ -149,9 +152,8 @@ class Page:
     def not_found(self, request: Request, error: Exception) -> Response:
         """A page that says what is not there."""
         assert isinstance(error, HTTPException)
-        return self._page(
-            request, "missing", (), lambda: {"why": error.detail, "problems": ()}, status=error.status_code
-        )
+        why = "There is no such page." if error.detail == "Not Found" else error.detail
+        return self._page(request, "missing", (), lambda: {"why": why, "problems": ()}, status=error.status_code)
 
     def unreadable(self, request: Request, error: Exception) -> Response:
         """A page that says what cannot be read, in four parts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,8 @@ MOST_POINTS = 500
 _TABLE_ROWS = 24
 _GIB = 1024**3
 _MOST_PINS = 12
-_WIDTH, _HEIGHT = 310, 170
+_WIDTH, _HEIGHT = 370, 180
+_WIDTH_STYLE = re.compile(r' style="max-width:([0-9.]+)px"')
 _TONES = {"stop": pictures.BAD, "warn": pictures.OPEN, "note": pictures.MUTED}
 
 
@@ -156,7 +158,7 @@ def _picture(
 
 def without_style(drawn: Markup) -> Markup:
     """The picture without its style attribute, which the page's security policy refuses: its width as an attribute."""
-    return Markup(drawn.replace(' style="max-width:', ' width="', 1).replace('px"', '"', 1))
+    return Markup(_WIDTH_STYLE.sub(r' width="\1"', str(drawn), count=1))
 
 
 def _cell(column: dict[int, float | None], update: int) -> str:

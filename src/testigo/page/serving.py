@@ -20,6 +20,7 @@ LOOPBACK = "127.0.0.1"
 _ENDING_SECONDS = 2
 _MOST_HEADER_BYTES = 16_384
 _MOST_AT_ONCE = 600
+_LAST_PORT = 65_535
 
 
 def application(workspace: Path, *, token: str | None = None) -> ASGIApp:
@@ -125,12 +126,19 @@ def _access(host: str, token: str | None) -> Access:
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if not 0 <= port <= _LAST_PORT:
+        raise TestigoError(
+            expected=f"a port from 0 to {_LAST_PORT}",
+            found=str(port),
+            where="--port",
+            action="name another; 0 takes any that is free",
+        )
     try:
         return socket.create_server((host, port), family=family, backlog=256)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise TestigoError(
             expected="a free port on an address of this machine",
-            found=getattr(error, "strerror", None) or str(error),
+            found=error.strerror or str(error),
             where=f"{host}, port {port}",
             action="name another with --port; 0 takes any that is free",
         ) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from testigo.dossier.files import real, whole
@@ -10,11 +10,13 @@ from testigo.dossier.gate_facts import finding_from
 from testigo.ledger import Event, Run, kinds
 from testigo.page.plan import Remaining, Speed, Work, left_of, remaining, speed_of, work_of
 from testigo.page.site import Site, progress_in
-from testigo.page.steps import Steps
 from testigo.rules import Finding
 
 _SEVERITIES = ("stop", "warn", "note")
 _MOST_FINDINGS = 400
+_FEW = 50
+"""Of so many runs all steps are read for the overview; of more, only those of runs that go on."""
+_FIRST_RUNS = 100
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,21 @@ class Overview:
     updates: int
     n_updates: int | None
 
+    @property
+    def first_runs(self) -> tuple[RunRow, ...]:
+        """Of very many runs those that go on and the latest that began, in their order."""
+        if len(self.runs) <= _FIRST_RUNS:
+            return self.runs
+        latest = {row.id for row in [row for row in self.runs if row.id][-_FIRST_RUNS:]}
+        return tuple(row for row in self.runs if row.state in ("running", "interrupted") or row.id in latest)
+
 
 def overview(site: Site) -> Overview:
     """Read the workspace as it is now."""
     campaign, works, speed = site.campaign, work_of(site), speed_of(site)
     metric = campaign.hypothesis.improve.metric if campaign else ""
-    rows = tuple(_row(site, work, metric, speed) for work in works)
+    few = len(works) <= _FEW
+    rows = tuple(_row(site, work, metric, speed, with_steps=few or _is_open(work)) for work in works)
     budget = campaign.budget if campaign else None
     price = budget.price_per_hour if budget else None
     seconds = sum(row.seconds or 0.0 for row in rows)
@@ -125,14 +136,17 @@ def findings_of(site: Site) -> tuple[Found, ...]:
     waived = dict(site.campaign.waive) if site.campaign else {}
     found = [Found(one, "", None, one.code in waived) for one in site.gates.findings] if site.gates else []
     for run in site.runs:
-        found += findings_in_run(site, run.id)
+        found += _findings_in_run(site, run.id, waived)
     found.sort(key=lambda one: (one.waived, _SEVERITIES.index(one.finding.severity)))
     return tuple(found[:_MOST_FINDINGS])
 
 
 def findings_in_run(site: Site, run: str) -> list[Found]:
     """What the watch found in a run, in order."""
-    waived = dict(site.campaign.waive) if site.campaign else {}
+    return _findings_in_run(site, run, dict(site.campaign.waive) if site.campaign else {})
+
+
+def _findings_in_run(site: Site, run: str, waived: Mapping[str, str]) -> list[Found]:
     lines = site.small_lines(*site.folder_of(run), "findings.jsonl")
     found = [(finding_from(line), whole(line.get("update"))) for line in lines]
     return [Found(finding, run, update, finding.code in waived) for finding, update in found]
@@ -142,16 +156,16 @@ def run_row(site: Site, run: Run) -> RunRow:
     """The table's line of one run of the ledger."""
     campaign = site.campaign
     work = next(one for one in work_of(site) if one.run is not None and one.run.id == run.id)
-    return _row(site, work, campaign.hypothesis.improve.metric if campaign else "", speed_of(site))
+    return _row(site, work, campaign.hypothesis.improve.metric if campaign else "", speed_of(site), with_steps=True)
 
 
-def _row(site: Site, work: Work, metric: str, speed: Speed) -> RunRow:
+def _row(site: Site, work: Work, metric: str, speed: Speed, *, with_steps: bool) -> RunRow:
     run = work.run
     if run is None:
         left = left_of(work, None, speed, evaluated=False)
         return RunRow("", work.variant, work.seed, "planned", "", 0, work.n_updates,
                       None, None, None, None, left, None)  # fmt: skip
-    folder, steps = site.folder_of(run.id), _steps(site, work)
+    folder, steps = site.folder_of(run.id), site.steps(run.id) if with_steps and run.attempts else None
     result = site.document(*folder, "result.json")
     best = steps.best_validation if steps else None
     scores = site.scores(*folder, "predictions", "validation.jsonl")
@@ -177,9 +191,8 @@ def _row(site: Site, work: Work, metric: str, speed: Speed) -> RunRow:
     )
 
 
-def _steps(site: Site, work: Work) -> Steps | None:
-    """The steps of a run that began."""
-    return site.steps(work.run.id) if work.run is not None and work.run.attempts else None
+def _is_open(work: Work) -> bool:
+    return work.run is not None and work.run.state in ("running", "interrupted")
 
 
 def _now(site: Site, rows: Sequence[RunRow]) -> str:
