@@ -204,3 +204,10 @@ def test_the_export_worker_exports_a_checkpoint(tiny: Tiny, tmp_path: Path) -> N
     assert [c["row"] for c in record["control_inputs"]] == list(rows)
     assert record["trained"] == list(run.parameters)
     assert control.check_export(tmp_path / "out", f"path:{tiny.folder / 'llama'}").ok
+
+
+def test_control_inputs_end_where_the_model_has_no_more_places(tiny: Tiny) -> None:
+    model = tiny.prepared({"model.base": "path:gpt2"}).model
+    prompt = tuple(range(20, 220)) + tuple(range(20, 74))
+    (answer,) = control.record(model, {"long": prompt}, stop_ids=(), max_new_tokens=9)
+    assert len(prompt) + len(answer.output_ids) == 256

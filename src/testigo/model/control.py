@@ -17,7 +17,7 @@ import torch
 
 from testigo.errors import TestigoError, VerificationFailed, report
 from testigo.model.base import locate
-from testigo.model.cache import empty_cache, with_cache
+from testigo.model.cache import empty_cache, places_of, with_cache
 
 N_LOGITS = 8
 
@@ -84,7 +84,7 @@ def _answer(model: Any, row: str, prompt: tuple[int, ...], stop_ids: set[int], l
     ids = torch.tensor([prompt], device=device)
     written: list[int] = []
     first: tuple[float, ...] | None = None
-    while len(written) < limit:
+    while len(written) < min(limit, places_of(model) - len(prompt)):
         logits = model(input_ids=ids, **with_cache(model, cache)).logits[0, -1].float()  # (vocabulary,)
         if first is None:
             first = tuple(logits[:N_LOGITS].tolist())

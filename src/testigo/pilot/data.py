@@ -44,7 +44,7 @@ def collect(tensors: Tensors, *, longest_run: tuple[str, ...] | None = None) -> 
         ids_out_of_range=_ids(row for row in every if max(row.ids) >= tensors.vocabulary_size or min(row.ids) < 0),
         unsupervised=_ids(row for row in every if not learned[row.id]),
         supervised_share=n_supervised / max(sum(row.n_tokens for row in encoded["train"]), 1),
-        turn_end=frame.tokenizer.decode([frame.turn_end_id]),
+        turn_end=frame.text_of([frame.turn_end_id]),
         turn_end_id=frame.turn_end_id,
         turn_end_unlearned=_ids(row for row in every if frame.turn_end_id not in learned[row.id]),
         stop_ids=frame.stop_ids,
@@ -85,7 +85,7 @@ def _says_target(encoder: Encoder, learned: Sequence[int], row: Row) -> bool:
     """Whether what is learned, without the turn's end, decodes to the target."""
     answer = list(learned[: len(learned) - len(encoder.frame.turn_end_ids)])
     target = encoder.task.target(row.fields)
-    return str(encoder.frame.tokenizer.decode(answer)).strip() == target.strip()
+    return encoder.frame.text_of(answer).strip() == target.strip()
 
 
 def _prompt_is_the_same(encoder: Encoder, encoded: EncodedRow, row: Row) -> bool:
