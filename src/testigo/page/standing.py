@@ -172,8 +172,8 @@ def _row(site: Site, work: Work, metric: str, speed: Speed, *, with_steps: bool)
     told = site.document(*folder, "predictions", "progress.json")
     is_live = run.state == "running"
     seconds = run.seconds or None
-    if is_live and steps:
-        seconds = max(steps.seconds, run.seconds)
+    if steps and (is_live or not run.seconds):
+        seconds = max(steps.seconds, run.seconds) or None
     return RunRow(
         id=run.id,
         variant=run.variant,
