@@ -24,7 +24,9 @@ def collect(bench: Bench) -> DataEvidence:
     ends = end_ids(bench)
     size = _vocabulary_size(bench)
     tokenizer = bench.trainer.processing_class
-    turn_end = _turn_end(bench, by_token, ends)
+    # Labels of other kinds (classes of tokens, masked tokens) have no answer that could end.
+    answers = by_token if labels_shifted(bench.train.rows) is not None else []
+    turn_end = _turn_end(bench, answers, ends)
     n_tokens = sum(len(row.ids) for row in bench.train.rows)
     n_supervised = sum(row.n_supervised(bench.shift) for row in bench.train.rows)
     cut = _cut_by_length(bench, ends)
@@ -33,10 +35,10 @@ def collect(bench: Bench) -> DataEvidence:
         vocabulary_size=size,
         ids_out_of_range=None if size is None else _ids(r for r in rows if r.ids and not 0 <= max(r.ids) < size),
         unsupervised=_ids(row for row in by_token if not row.n_supervised(bench.shift)) if by_token else None,
-        supervised_share=n_supervised / n_tokens if by_token and n_tokens else None,
+        supervised_share=n_supervised / n_tokens if answers and n_tokens else None,
         turn_end=None if turn_end is None else str(tokenizer.decode([turn_end])),
         turn_end_id=turn_end,
-        turn_end_unlearned=_ids(r for r in by_token if _leaves_end_out(r, ends)) if by_token and ends else None,
+        turn_end_unlearned=_ids(r for r in answers if _leaves_end_out(r, ends)) if answers and ends else None,
         stop_ids=tuple(sorted(_stop_ids(bench))) or None,
         bos_id=getattr(tokenizer, "bos_token_id", None),
         **_begin_of_text(getattr(tokenizer, "bos_token_id", None), bench.train.rows),

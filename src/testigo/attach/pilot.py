@@ -117,6 +117,8 @@ class _Run:
             self._go_through(trainer, benches[0])
         else:
             self.evidence.append(TrainerEvidence(failed_step=self.failed_step))
+            why = self.unchecked.get("data", "no row of the training data set could be looked at")
+            self.why |= {f"no {kind.__name__} was collected": why for kind in _COLLECTED}
         for phase, why in self.unchecked.items():
             self.why[f"no {phase.capitalize()}Evidence was collected"] = why
 
@@ -136,7 +138,7 @@ class _Run:
             self.evidence += [learned] if learned is not None else []
         bench.back_to_start()
         self.why["no OverfitEvidence was collected"] = "learning two rows by heart says nothing about this model"
-        if bench.evaluation:
+        if any(split.rows for split in bench.evaluation):
             longest = tuple(row for split in bench.evaluation for row in longest_of(split))
             with self._phase("validation", _inputs("longest validation rows", longest), longest):
                 validation.worst_case(bench)

@@ -43,7 +43,8 @@ REMEDIES: Mapping[str, str] = {
     "B104": "Look at `labels`: no token reaches the loss.",
     "B107": "Train in bf16 or float32 rather than fp16; see which rows the batch holds.",
     "B108": "Let the model's `forward` take `**kwargs` and pass `num_items_in_batch` to its loss, or give the Trainer "
-    "a `compute_loss_func` that divides by it; else short rows weigh more with each accumulation step.",
+    "a `compute_loss_func` that divides by it. Where the loss adds up with the accumulation steps, the model takes "
+    "further keywords and does not use them: set `trainer.model_accepts_loss_kwargs = False`.",
     "B109": "As for B108: the sum of token losses must be divided by `num_items_in_batch`.",
     "B110": "Find what keeps gradients: an overridden `zero_grad`, or a hook that adds to them.",
     "B111": "Set `activation_checkpointing_kwargs={'use_reentrant': False}`, or switch activation checkpointing off.",

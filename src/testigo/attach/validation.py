@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from testigo.attach.bench import Bench, longest
 from testigo.attach.keeping import random_state_digest
-from testigo.attach.rows import SeenRow, Split
+from testigo.attach.rows import IGNORED
 from testigo.gates.validation import ValidationEvidence
 
 #: Rows that are evaluated; the rest is like them.
@@ -28,26 +32,29 @@ def worst_case(bench: Bench) -> None:
     """The longest batch of each data set."""
     for split in bench.evaluation:
         rows = longest(split)
+        if not rows:
+            continue
         bench.evaluated(split.together(rows))
         bench.run.update(row.id for row in rows)
 
 
 def collect(bench: Bench) -> tuple[ValidationEvidence, EvalLoss | None]:
     """The Trainer's own evaluation step over the first rows of the first validation set."""
-    split = bench.evaluation[0]
+    split = next(split for split in bench.evaluation if split.rows)
     rows = split.rows[:MOST_EVALUATED]
-    batches = [rows[k : k + split.batch_size] for k in range(0, len(rows), split.batch_size)]
+    groups = [rows[k : k + split.batch_size] for k in range(0, len(rows), split.batch_size)]
+    batches = [split.together(group) for group in groups]  # once, since some collators draw random numbers
     modes: list[bool] = []
     hooks = [
         m.register_forward_pre_hook(lambda module, _: modes.append(module.training)) for m in bench.model.modules()
     ]
     before, state = bench.changed(), random_state_digest()
-    losses = [_loss(bench, split, batch) for batch in batches]
+    losses = [bench.evaluated(batch) for batch in batches]
     drawn = random_state_digest() != state
     for hook in hooks:
         hook.remove()
-    again = [_loss(bench, split, batch) for batch in batches]
-    counts = [sum(row.n_supervised(bench.shift) for row in batch) for batch in batches]
+    again = [bench.evaluated(batch) for batch in batches]
+    counts = [_n_labels(batch, bench.shift) for batch in batches]
     total = sum(counts)
     of_tokens = sum(loss * n for loss, n in zip(losses, counts, strict=True) if n) / total if total else math.nan
     of_batches = sum(losses) / len(losses)
@@ -64,8 +71,11 @@ def collect(bench: Bench) -> tuple[ValidationEvidence, EvalLoss | None]:
     return evidence, EvalLoss(of_batches, of_tokens)
 
 
-def _loss(bench: Bench, split: Split, rows: tuple[SeenRow, ...]) -> float:
-    return bench.evaluated(split.together(rows))
+def _n_labels(batch: Mapping[str, Any], shift: int) -> int:
+    labels = batch.get("labels")
+    if not isinstance(labels, torch.Tensor) or labels.is_floating_point():
+        return 0
+    return int((labels[..., shift:] != IGNORED).sum())
 
 
 def _apart(first: list[float], second: list[float]) -> float | None:
