@@ -24,14 +24,15 @@ def judge_pilot(folder: Path, campaign: Campaign) -> Verdict:
     evidence = from_json(json.loads((folder / "evidence.json").read_text(encoding="utf-8")))
     verdict = judge_evidence(evidence, campaign)
     phases = json.loads((folder / "phases.json").read_text(encoding="utf-8"))
-    for row in phases["phases"]:
+    reached = [row for row in phases["phases"] if "seconds" in row]
+    for row in reached:
         row["verdict"] = _verdict_of(row["phase"], verdict)
     if any(isinstance(record, MemoryEvidence) and record.failed for record in evidence):
-        phases["phases"][-1]["verdict"] = "failed"  # where memory ran out the pilot ended
-    reached = {row["phase"] for row in phases["phases"]}
-    for phase in phases["of"]:
-        if phase not in reached:
-            phases["phases"].append({"phase": phase, "inputs": "not reached", "verdict": "could not be checked"})
+        reached[-1]["verdict"] = "failed"  # where memory ran out the pilot ended
+    others = [phase for phase in phases["of"] if phase not in {row["phase"] for row in reached}]
+    phases["phases"] = reached + [
+        {"phase": phase, "inputs": "not reached", "verdict": "could not be checked"} for phase in others
+    ]
     write_atomically(folder / "phases.json", json.dumps(phases, indent=1))
     write_atomically(folder / "findings.json", json.dumps(verdict_to_json(verdict), indent=1, ensure_ascii=False))
     return verdict

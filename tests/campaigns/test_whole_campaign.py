@@ -1,0 +1,194 @@
+"""From the file to the dossier on a tiny model, and what each command says about it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import testigo
+from testigo.ledger import kinds
+
+if TYPE_CHECKING:
+    from whole import Finished, Place
+
+
+def test_a_campaign_goes_from_its_file_to_its_dossier(finished: Finished) -> None:
+    document = finished.answers["run"]["document"]
+    (run,) = document["runs"]
+    assert document["ok"] is True
+    assert (run["variant"], run["seed"], run["state"], run["updates"]) == ("control", 0, "completed", 30)
+    assert Path(document["dossier"]).is_file()
+    assert (finished.place.workspace / "dossier" / "adapter" / "adapter_model.safetensors").is_file()
+    assert len(finished.place.steps(finished.place.only_run)) == 30
+
+
+def test_a_campaign_in_which_nothing_was_learned_says_so_and_succeeds(finished: Finished) -> None:
+    document = finished.answers["run"]["document"]
+    assert document["conclusion"].startswith("Not decided")
+    assert document["comparison"]["improvement"]["verdict"] == "not decided"
+
+
+def test_each_step_is_in_the_ledger_once_and_in_order(finished: Finished) -> None:
+    order = [
+        kinds.WORKSPACE_CREATED, kinds.CORPUS_BUILT, kinds.BASELINE_EVALUATED, kinds.PILOT_FINISHED,
+        kinds.SAMPLES_CONFIRMED, kinds.CAMPAIGN_REGISTERED, kinds.RUN_PLANNED, kinds.RUN_STARTED, kinds.RUN_ENDED,
+        kinds.RUN_EVALUATED, kinds.COMPARED, kinds.EXPORTED, kinds.DOSSIER_WRITTEN,
+    ]  # fmt: skip
+    events = finished.place.events()
+    assert [event.kind for event in events] == order
+    assert events[4].body["looked"] is False, "nobody was asked without a terminal, and the ledger says so"
+
+
+def test_running_again_starts_no_process_and_writes_no_event(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, files = place.events(), _contents(place.workspace)
+    monkeypatch.setattr(subprocess, "Popen", _no_process)
+    again = place.testigo("run", "--json")
+    assert again.code == 0, again.err
+    assert again.document["conclusion"]
+    assert place.events() == before
+    assert _contents(place.workspace) == files
+
+
+def test_the_python_api_runs_the_same_campaign(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = place.events()
+    monkeypatch.setattr(subprocess, "Popen", _no_process)
+    comparison = testigo.run(testigo.load(place.file), workspace=place.workspace)
+    assert comparison.conclusion.startswith("Not decided")
+    assert place.events() == before
+
+
+def test_status_has_its_documented_shape(finished: Finished) -> None:
+    status = finished.place.testigo("status", "--json").document
+    assert (status["campaign"], status["state"]) == ("tiny", "completed")
+    (run,) = status["runs"]
+    assert set(run) == {"id", "variant", "seed", "state", "cause", "updates"}
+    assert (run["state"], run["updates"]) == ("completed", 30)
+
+
+def test_compare_has_its_documented_shape(finished: Finished) -> None:
+    compared = finished.place.testigo("compare", "--json").document
+    metrics = {"exact_match", "token_f1"}
+    assert set(compared["baseline"]) == set(compared["control"]) == metrics
+    assert compared["variants"] == {}
+    assert compared["guards"] == []
+    assert {"verdict", "difference", "low", "high"} <= set(compared["improvement"])
+    assert set(compared["categories"]) == {"shop", "office"}
+
+
+def test_pilot_has_its_documented_shape_and_is_healthy(finished: Finished) -> None:
+    pilot = finished.answers["pilot"]["document"]
+    assert pilot["ok"] is True
+    assert [finding["code"] for finding in pilot["findings"] if finding["severity"] != "note"] == []
+    columns = {
+        "phase", "inputs", "allocated_peak_bytes", "reserved_peak_bytes", "resident_peak_bytes", "seconds", "verdict",
+    }  # fmt: skip
+    assert all(set(row) == columns for row in pilot["phases"])
+    assert [row["phase"] for row in pilot["phases"]] == [
+        "load", "data", "forward", "backward", "update-1", "update-2", "validation", "overfit", "export", "resume",
+        "merge",
+    ]  # fmt: skip
+    assert {row["verdict"] for row in pilot["phases"]} == {"passed"}
+    assert all({"code", "why"} == set(skipped) for skipped in pilot["not_checked"])
+
+
+def test_check_and_baseline_have_their_documented_shapes(finished: Finished, place: Place) -> None:
+    check = place.testigo("check", "--json")
+    assert check.code == 0
+    assert {"ok", "findings", "not_checked", "lengths", "rows"} <= set(check.document)
+    baseline = finished.answers["baseline"]["document"]
+    assert baseline["rows"] == 12
+    assert set(baseline["metrics"]) == set(baseline["detectable"]) == {"exact_match", "token_f1"}
+
+
+def test_the_ledger_and_the_dossier_verify(finished: Finished) -> None:
+    ledger = finished.place.testigo("ledger verify", "--json").document
+    assert (ledger["ok"], ledger["faults"]) == (True, [])
+    assert ledger["events"] == len(finished.place.events())
+    import whole
+
+    dossier = whole.testigo("verify", str(finished.place.workspace / "dossier"), "--no-control", "--json")
+    assert dossier.code == 0, dossier.out
+    assert (dossier.document["ok"], dossier.document["faults"]) == (True, [])
+
+
+def test_json_is_one_document_and_prose_goes_to_standard_error(finished: Finished) -> None:
+    for answer in finished.answers.values():
+        assert isinstance(answer["document"], dict)  # parsed from the whole of standard output
+        assert "next:" in answer["err"]
+        assert '"ok"' not in answer["err"]
+
+
+def test_the_test_stays_sealed_without_reason_or_confirmation(place: Place) -> None:
+    assert place.testigo("open-test", "--json", "--yes").problem["where"] == "--because"
+    assert "--yes" in place.testigo("open-test", "--json", "--because", "final").problem["action"]
+    assert place.events(kinds.TEST_OPENED) == ()
+    assert not list(place.workspace.glob("**/predictions/test.jsonl"))
+
+
+def test_the_test_is_not_opened_for_another_hypothesis_than_the_promised(place: Place) -> None:
+    place.change({"hypothesis.improve.by": 0.01})
+    refused = place.testigo("open-test", "--json", "--yes", "--because", "final")
+    assert refused.code == 2
+    assert "hypothesis.improve.by: 0.1 → 0.01" in refused.problem["found"]
+    assert place.events(kinds.TEST_OPENED) == ()
+
+
+def test_each_opening_of_the_test_is_counted_and_an_interrupted_one_goes_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "Popen", _interrupted)
+    arguments = ("open-test", "--json", "--yes", "--because", "final")
+    assert place.testigo(*arguments).code == 3
+    assert len(place.events(kinds.TEST_OPENED)) == 1
+    monkeypatch.undo()
+    first = place.testigo(*arguments)
+    assert first.code == 0, first.err
+    assert first.document["openings"] == 1
+    assert len(place.events(kinds.TEST_OPENED)) == 1
+    second = place.testigo(*arguments)
+    assert second.document["openings"] == 2
+    assert [event.body["split"] for event in place.events(kinds.COMPARED)] == ["validation", "test", "test"]
+    assert place.testigo("ledger verify", "--json").document["ok"] is True
+    before = place.events()
+    assert place.testigo("run", "--json").code == 0
+    assert place.events() == before
+
+
+def test_an_export_never_overwrites_another(place: Place, tmp_path: Path) -> None:
+    out = tmp_path / "adapter"
+    assert place.testigo("export", "--json", "--out", str(out)).document["folder"] == str(out)
+    assert (out / "adapter_model.safetensors").is_file()
+    assert place.testigo("export", "--json", "--out", str(out)).code == 0, "the same export is no other"
+    record = json.loads((out / "testigo.json").read_text())
+    (out / "testigo.json").write_text(json.dumps({**record, "weights_sha256": "0" * 64}))
+    kept = _contents(out)
+    refused = place.testigo("export", "--json", "--out", str(out))
+    assert refused.code == 2
+    assert "never overwritten" in refused.problem["action"]
+    assert _contents(out) == kept
+
+
+def test_a_command_names_the_next_one(finished: Finished) -> None:
+    assert "testigo pilot" in finished.answers["baseline"]["err"]
+    assert "testigo run" in finished.answers["pilot"]["err"]
+    assert "testigo open-test" in finished.answers["run"]["err"]
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in ("workspace.json", "ledger.sqlite-shm", "ledger.sqlite-wal")
+    }
+
+
+def _no_process(*arguments: Any, **options: Any) -> None:
+    raise AssertionError(f"a process was started: {arguments}")
+
+
+def _interrupted(*arguments: Any, **options: Any) -> None:
+    raise KeyboardInterrupt
