@@ -47,6 +47,12 @@ def write_atomically(path: Path, text: str) -> None:
     sync_folder(path.parent)
 
 
+def write_json(path: Path, document: Any) -> None:
+    """A document as JSON, whole or not at all; its folder is made when it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False))
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 
@@ -128,6 +128,15 @@ def report(error: TestigoError) -> None:
     """Tell the process that started this one: one line of JSON on standard error."""
     body = {"kind": type(error).__name__, "problems": [asdict(problem) for problem in error.problems]}
     print(_REPORT + json.dumps(body), file=sys.stderr, flush=True)
+
+
+def exit_code_of(work: Callable[[], int | None]) -> int:
+    """Do a worker's work and say how it ended: 0 when it says nothing else; a user's error is reported."""
+    try:
+        return work() or 0
+    except TestigoError as error:
+        report(error)
+        return error.exit_code
 
 
 def reported_in(text: str) -> TestigoError | None:

@@ -14,7 +14,7 @@ from tiny import in_process, save_base
 from transformers import AutoTokenizer, GenerationConfig
 
 from testigo.errors import ModelError, VerificationFailed, WorkspaceError
-from testigo.model import control, export_worker, locate
+from testigo.model import control, export_worker, locate, reproduction
 from testigo.model.base import file_sha256
 from testigo.model.export import export, load_export, merged_error, read_record
 from testigo.training.prepare import Prepared, prepare, session
@@ -80,12 +80,12 @@ def test_a_full_model_and_other_architectures_come_back_too(tiny: Tiny, tmp_path
 def test_control_inputs_tell_the_adapter_from_the_base(tiny: Tiny, adapter: Path) -> None:
     record = read_record(adapter)
     model = load_export(adapter, tiny.base())
-    inputs = [control.ControlInput(**{k: tuple(v) if isinstance(v, list) else v for k, v in c.items()})
+    inputs = [reproduction.ControlInput(**{k: tuple(v) if isinstance(v, list) else v for k, v in c.items()})
               for c in record["control_inputs"]]  # fmt: skip
     limits = {"stop_ids": record["stop_ids"], "max_new_tokens": record["max_new_tokens"]}
-    assert control.reproduce(model, inputs, **limits).ok
+    assert reproduction.reproduce(model, inputs, **limits).ok
     with model.disable_adapter():
-        assert control.reproduce(model, inputs, **limits).first_logits_error > 1e-3
+        assert reproduction.reproduce(model, inputs, **limits).first_logits_error > 1e-3
 
 
 def test_the_record_binds_the_adapter_to_its_base(tiny: Tiny, adapter: Path) -> None:
@@ -209,5 +209,5 @@ def test_the_export_worker_exports_a_checkpoint(tiny: Tiny, tmp_path: Path) -> N
 def test_control_inputs_end_where_the_model_has_no_more_places(tiny: Tiny) -> None:
     model = tiny.prepared({"model.base": "path:gpt2"}).model
     prompt = tuple(range(20, 220)) + tuple(range(20, 74))
-    (answer,) = control.record(model, {"long": prompt}, stop_ids=(), max_new_tokens=9)
+    (answer,) = reproduction.record(model, {"long": prompt}, stop_ids=(), max_new_tokens=9)
     assert len(prompt) + len(answer.output_ids) == 256

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from testigo.campaign import Campaign
 from testigo.evaluation.decode import decode_all
-from testigo.model import control
+from testigo.model import reproduction
 from testigo.model.adapter import attach
 from testigo.model.load import dtype_of
 from testigo.sizing.lengths import Inputs, RowLength, RowLengths, worst
@@ -147,6 +147,8 @@ def test_generation_and_export_take_what_the_real_ones_take(
             lambda: decode_all(model, prompts, stop_ids=(), max_new_tokens=limit, batch_size=len(prompts))
         )
     longest = max(prompts, key=len)
-    exported = allocator.peak_of(lambda: control.record(model, {"row": longest}, stop_ids=(), max_new_tokens=limit))
+    exported = allocator.peak_of(
+        lambda: reproduction.record(model, {"row": longest}, stop_ids=(), max_new_tokens=limit)
+    )
     assert predicted["evaluation"].n_bytes == pytest.approx(generated, rel=0.03)
     assert predicted["export"].n_bytes == pytest.approx(exported, rel=0.03)

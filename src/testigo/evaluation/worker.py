@@ -16,8 +16,8 @@ from typing import Any
 
 from testigo.campaign import Campaign
 from testigo.corpus import Row, open_corpus, open_sealed
-from testigo.disk import working_in, write_atomically
-from testigo.errors import TestigoError, report
+from testigo.disk import working_in, write_atomically, write_json
+from testigo.errors import exit_code_of
 
 PROGRESS = "progress.json"
 
@@ -45,8 +45,7 @@ class EvaluationSpec:
 
     def write(self, path: Path) -> Path:
         """As JSON."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False), encoding="utf-8")
+        write_json(path, asdict(self))
         return path
 
 
@@ -108,7 +107,7 @@ def _evaluate(spec: EvaluationSpec, starter: int, began: float) -> None:
         "tokens": sum(len(p.token_ids) for p in predictions),
         "versions": versions(),
     }
-    write_atomically(out / f"{spec.split}.meta.json", json.dumps(meta, indent=1))
+    write_json(out / f"{spec.split}.meta.json", meta)
     write_atomically(out / f"{spec.split}.jsonl", lines(predictions))
 
 
@@ -119,12 +118,7 @@ def _rows(spec: EvaluationSpec) -> tuple[Row, ...]:
 
 def main(arguments: list[str]) -> int:
     """Evaluate one spec; a user's error is one JSON line on standard error."""
-    try:
-        evaluate(EvaluationSpec(**json.loads(Path(arguments[0]).read_text(encoding="utf-8"))))
-    except TestigoError as error:
-        report(error)
-        return error.exit_code
-    return 0
+    return exit_code_of(lambda: evaluate(EvaluationSpec(**json.loads(Path(arguments[0]).read_text(encoding="utf-8")))))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The base at an exact revision, its adapter, precision, digests and export.
 
-Reading order: `device` (the one place that talks to an accelerator), `base`, `adapter`, `digest`, `export`, `control`.
+Reading order: `device` (the one place that talks to an accelerator), `base`, `adapter`, `digest`, `export` (with `reproduction`), `control`.
 Names that need torch are imported from their modules, so that `testigo check` can find a base without loading it.
 """
 

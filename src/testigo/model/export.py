@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from transformers import GenerationConfig
 
 from testigo.errors import ModelError, VerificationFailed, WorkspaceError
-from testigo.model import control
+from testigo.model import reproduction
 from testigo.model.adapter import trained_parameters
 from testigo.model.base import BaseFiles, file_sha256
 from testigo.model.digest import weights_sha256
@@ -68,7 +68,7 @@ def export(
             where=str(folder),
             action="name another folder; an old adapter is never overwritten",
         )
-    inputs = control.record(model, prompts, stop_ids=stop_ids, max_new_tokens=max_new_tokens)
+    inputs = reproduction.record(model, prompts, stop_ids=stop_ids, max_new_tokens=max_new_tokens)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(aside, ignore_errors=True)

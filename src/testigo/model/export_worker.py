@@ -10,7 +10,8 @@ from typing import Any
 
 from testigo.campaign import Campaign
 from testigo.corpus import open_corpus
-from testigo.errors import TestigoError, report
+from testigo.disk import write_json
+from testigo.errors import exit_code_of
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,7 @@ class ExportSpec:
 
     def write(self, path: Path) -> Path:
         """As JSON."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False), encoding="utf-8")
+        write_json(path, asdict(self))
         return path
 
 
@@ -57,12 +57,7 @@ def run(spec: ExportSpec) -> None:
 
 def main(arguments: list[str]) -> int:
     """Export one spec; a user's error is one JSON line on standard error."""
-    try:
-        run(ExportSpec(**json.loads(Path(arguments[0]).read_text(encoding="utf-8"))))
-    except TestigoError as error:
-        report(error)
-        return error.exit_code
-    return 0
+    return exit_code_of(lambda: run(ExportSpec(**json.loads(Path(arguments[0]).read_text(encoding="utf-8")))))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import torch
 
 from testigo.errors import TestigoError
 from testigo.gates.export import ExportEvidence
-from testigo.model import control
+from testigo.model import reproduction
 from testigo.model.export import export, merged_error
 from testigo.pilot.bench import Bench
 from testigo.training import checkpoint
@@ -78,7 +78,7 @@ def _base_record(
     if not hasattr(model, "disable_adapter"):
         return None
     with model.disable_adapter():
-        return [c.first_logits for c in control.record(model, prompts, stop_ids=stop_ids, max_new_tokens=1)]
+        return [c.first_logits for c in reproduction.record(model, prompts, stop_ids=stop_ids, max_new_tokens=1)]
 
 
 def _in_a_fresh_process(folder: Path, bench: Bench) -> dict[str, Any]:

@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
-
 from testigo.gates.memory import MemoryEvidence
-from testigo.model.device import memory_now, memory_peak, reset_peak, synchronise
+from testigo.model.device import is_out_of_memory, memory_now, memory_peak, reset_peak, synchronise
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,9 @@ class Phases:
         failure: Exception | None = None
         try:
             yield
-        except (torch.OutOfMemoryError, MemoryError) as error:
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
             failure = error
         peak = memory_peak()
         self.rows.append(

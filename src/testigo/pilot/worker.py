@@ -6,7 +6,6 @@ so that a pilot that dies still tells how far it came. It judges nothing.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -14,8 +13,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from testigo.disk import write_atomically
-from testigo.errors import TestigoError, report
+from testigo.disk import write_json
+from testigo.errors import exit_code_of
 from testigo.gates.evidence import Evidence, to_json
 from testigo.model.adapter import trained
 from testigo.model.device import platform_description
@@ -54,8 +53,8 @@ def run(spec_path: Path) -> None:
             "of": list(PHASES),
             "platform": platform_description(),
         }
-        write_atomically(folder / "phases.json", json.dumps(document, indent=1))
-        write_atomically(folder / "evidence.json", json.dumps(to_json([*evidence, *phases.memory]), indent=1))
+        write_json(folder / "phases.json", document)
+        write_json(folder / "evidence.json", to_json([*evidence, *phases.memory]))
 
     phases = Phases(on_change=write)
     with suppress(OutOfMemory):  # the memory gate names phase and input
@@ -118,7 +117,7 @@ def _write_measured(folder: Path, bench: Bench) -> None:
         "updates": bench.session.order.n_updates,
         "encoder": encoder_of(bench.settings, bench.loaded).fingerprint(),
     }
-    write_atomically(folder / "measured.json", json.dumps(measured, indent=1))
+    write_json(folder / "measured.json", measured)
 
 
 def _end_with_starter() -> None:
@@ -136,12 +135,7 @@ def _end_with_starter() -> None:
 def main(arguments: list[str]) -> int:
     """Run one pilot; a user's error is one JSON line on standard error."""
     _end_with_starter()
-    try:
-        run(Path(arguments[0]))
-    except TestigoError as error:
-        report(error)
-        return error.exit_code
-    return 0
+    return exit_code_of(lambda: run(Path(arguments[0])))
 
 
 if __name__ == "__main__":

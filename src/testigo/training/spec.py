@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.campaign import Campaign, PlannedRun, run_id
-from testigo.disk import write_atomically
+from testigo.disk import write_json
 from testigo.errors import ResumeRefused, WorkspaceError
 
 
@@ -60,8 +60,7 @@ class RunSpec:
                 where=str(path),
                 action="run the changed settings as a new variant; this run stays as it is",
             )
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False))
+        write_json(path, asdict(self))
         return path
 
     def check(self, corpus_fingerprint: str) -> None:

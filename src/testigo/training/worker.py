@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from testigo.disk import working_in, write_atomically
-from testigo.errors import TestigoError, report
+from testigo.disk import working_in, write_json
+from testigo.errors import exit_code_of
 
 if TYPE_CHECKING:
     from testigo.training.loop import Outcome, Session
@@ -65,7 +65,7 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
         "from_update": work.progress.update,
         "passed_over": [{"checkpoint": p.name, "why": p.why} for p in passed_over],
     }
-    write_atomically(folder / "resume.json", json.dumps(resumed))
+    write_json(folder / "resume.json", resumed)
     try:
         outcome = work.run()
     except (RuntimeError, MemoryError) as error:
@@ -73,7 +73,7 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
             raise
         why, *_ = (str(error) or "no more memory").splitlines()
         outcome = Outcome("out-of-memory", f"update {work.progress.update + 1}: {why}")
-    write_atomically(folder / "result.json", json.dumps(_result(work, outcome), indent=1))
+    write_json(folder / "result.json", _result(work, outcome))
     return outcome
 
 
@@ -110,12 +110,7 @@ def main(arguments: list[str]) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    try:
-        outcome = run(Path(arguments[0]), stop=stop)
-    except TestigoError as error:
-        report(error)
-        return error.exit_code
-    return 3 if outcome.state == "interrupted" else 0
+    return exit_code_of(lambda: 3 if run(Path(arguments[0]), stop=stop).state == "interrupted" else 0)
 
 
 if __name__ == "__main__":
