@@ -110,6 +110,19 @@ def c14_masked_by_place(shop: Any, sick: bool) -> Trainer:
     return shop.trainer(tokenizer=tokenizer, rows=rows, collator=collator)
 
 
+def c14_mask_of_ids(shop: Any, sick: bool) -> Trainer:
+    """The attention mask is made from the padding's id, and labels from the attention mask."""
+    tokenizer = shop.tokenizer(pad="<|end|>")
+    pad = shop.Pad(tokenizer.pad_token_id)
+
+    def collate(rows: Any) -> dict[str, Any]:
+        batch = pad(rows)
+        mask = (batch["input_ids"] != tokenizer.pad_token_id).long() if sick else batch["attention_mask"]
+        return {**batch, "attention_mask": mask, "labels": batch["labels"].masked_fill(mask == 0, -100)}
+
+    return shop.trainer(tokenizer=tokenizer, rows=shop.chat_rows(tokenizer), collator=collate)
+
+
 def c18(shop: Any, sick: bool) -> Trainer:
     tokenizer = shop.tokenizer(pad="<|end|>")
     pad = shop.Pad(tokenizer.pad_token_id)
@@ -265,6 +278,7 @@ FAULTS: list[tuple[set[str], Callable[[Any, bool], Trainer]]] = [
     ({"E202"}, c12),
     ({"E107"}, c14),
     ({"E107"}, c14_masked_by_place),
+    ({"E107"}, c14_mask_of_ids),
     ({"E111"}, c18),
     ({"E201"}, c21),
     ({"E201"}, c21_of_gpt2),
