@@ -36,13 +36,13 @@ def status(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Jso
     Example: testigo status campaign.yaml
     """
     from testigo.campaign.workspace import Workspace
-    from testigo.ledger import Ledger
+    from testigo.ledger import Ledger, campaign_state
 
     found = Workspace.find(campaign, workspace)
     with Ledger.open(found.ledger_path, create=False) as ledger:
         events = ledger.events()
         runs = [_now(found, run) for run in ledger.runs()]
-    state = campaign_state(runs, events)
+    state = campaign_state((run.state for run in runs), events)
     if as_json:
         print_json({"campaign": found.campaign_name, "state": state, "runs": [_document(run) for run in runs]})
     else:
@@ -52,24 +52,10 @@ def status(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Jso
     ending(
         checked="the ledger's events and the runs' steps",
         not_checked="whether the record is whole; `testigo ledger verify` does",
-        next_command=_next(state, events, campaign if campaign.is_file() else found.campaign_path or campaign),
+        next_command=_next(
+            state, events, campaign if campaign.is_file() else found.campaign_path or campaign, found.dossier
+        ),
     )
-
-
-def campaign_state(runs: Sequence[RunNow], events: Sequence[Event]) -> str:
-    """One word for the whole campaign: the liveliest of its runs' states, or how far it came before the first."""
-    from testigo.ledger import kinds
-
-    states = {run.state for run in runs}
-    for state in ("running", "interrupted", "planned"):
-        if state in states:
-            return state
-    if runs:
-        return "completed"
-    pilots = [event for event in events if event.kind == kinds.PILOT_FINISHED]
-    if pilots:
-        return "planned" if pilots[-1].body.get("ok", True) else "gate-failed"
-    return "planned" if any(event.kind == kinds.CAMPAIGN_REGISTERED for event in events) else "new"
 
 
 def _now(workspace: Workspace, run: Run) -> RunNow:
@@ -118,7 +104,7 @@ def _row(run: RunNow) -> tuple[str, ...]:
     return run.id, run.variant, str(run.seed), run.state, str(run.updates), loss, run.cause
 
 
-def _next(state: str, events: Sequence[Event], campaign: Path) -> str:
+def _next(state: str, events: Sequence[Event], campaign: Path, dossier: Path) -> str:
     from testigo.ledger import kinds
 
     name = short(campaign)
@@ -128,11 +114,6 @@ def _next(state: str, events: Sequence[Event], campaign: Path) -> str:
         return f"testigo pilot {name}"
     if state != "completed":
         return f"testigo run {name}"
-    done = {event.kind for event in events}
-    steps = (
-        (kinds.COMPARED, "compare"),
-        (kinds.TEST_OPENED, "open-test"),
-        (kinds.EXPORTED, "export"),
-        (kinds.DOSSIER_WRITTEN, "dossier"),
-    )
-    return f"testigo {next((command for kind, command in steps if kind not in done), 'verify')} {name}"
+    if any(event.kind == kinds.TEST_OPENED for event in events):
+        return f"testigo verify {short(dossier)}"
+    return f"testigo open-test {name} --because '…'"

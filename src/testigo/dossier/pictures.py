@@ -156,7 +156,7 @@ def curve(
         y=alt.Y(
             "value:Q",
             title=_("{quantity}, log scale", quantity=title) if logarithmic else title,
-            scale=alt.Scale(type="log") if logarithmic else alt.Scale(zero=False, nice=True),
+            scale=alt.Scale(type="log") if logarithmic else _plain_scale(series),
             axis=y_axis,
         ),
         color=alt.Color(
@@ -173,6 +173,16 @@ def curve(
     if any(one.marks or len(one.updates) == 1 for one in series):
         layers.append(base.mark_point(filled=True, size=34, opacity=1))
     return _dressed(alt.layer(*layers), width, height)
+
+
+def _plain_scale(series: Sequence[Series]) -> alt.Scale:
+    """From the smallest to the largest value; where all are one, with room above and below, else labels mislead."""
+    values = {value for one in series for value in one.values if value is not None}
+    if len(values) != 1:
+        return alt.Scale(zero=False, nice=True)
+    (value,) = values
+    room = abs(value) / 10 or 1.0
+    return alt.Scale(domain=[value - room, value + room], zero=False)
 
 
 def spans_widely(series: Sequence[Series]) -> bool:

@@ -16,7 +16,7 @@ from testigo.ledger.event import Event
 from testigo.ledger.export import verify_export
 from testigo.ledger.journal import Ledger
 from testigo.ledger.process import ProcessMark, process_is_alive, this_process
-from testigo.ledger.runs import END_STATES, STATES, TRANSITIONS, Run
+from testigo.ledger.runs import END_STATES, STATES, TRANSITIONS, Run, campaign_state
 
 __all__ = [
     "END_STATES",
@@ -27,6 +27,7 @@ __all__ = [
     "Ledger",
     "ProcessMark",
     "Run",
+    "campaign_state",
     "kinds",
     "process_is_alive",
     "this_process",

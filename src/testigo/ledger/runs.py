@@ -137,3 +137,22 @@ def known(runs: Mapping[str, Run], run: str) -> Run:
         where="the ledger",
         action="give one of these ids, or plan the run first",
     )
+
+
+def campaign_state(states: Iterable[str], events: Iterable[Event]) -> str:
+    """One word for a whole campaign: the liveliest of its runs' states, or how far it came before the first.
+
+    Parameters
+    ----------
+    states
+        Of the recorded runs, as they are seen now.
+    """
+    recorded, body_of = set(states), {event.kind: event.body for event in events}
+    for state in ("running", "interrupted", "planned"):
+        if state in recorded:
+            return state
+    if recorded:  # between two runs nothing runs, and the campaign is not at its end
+        return "completed" if {kinds.COMPARED, kinds.DOSSIER_WRITTEN} & body_of.keys() else "planned"
+    if kinds.PILOT_FINISHED in body_of:
+        return "planned" if body_of[kinds.PILOT_FINISHED].get("ok", True) else "gate-failed"
+    return "planned" if kinds.CAMPAIGN_REGISTERED in body_of else "new"

@@ -1,6 +1,7 @@
 """The base at an exact revision, its adapter, precision, digests and export.
 
-Reading order: `device` (the one place that talks to an accelerator), `base`, `adapter`, `digest`, `export` (with `reproduction`), `control`.
+Reading order: `device` (the one place that talks to an accelerator), `base`, `adapter`, `digest`, `reproduction`,
+`export`, `control`.
 Names that need torch are imported from their modules, so that `testigo check` can find a base without loading it.
 """
 

@@ -106,18 +106,6 @@ def pinned(specification: pictures.Specification, found: Iterable[Found]) -> pic
     return {**specification, "layer": [*layers, pins], "resolve": {"scale": {"color": "independent"}}}
 
 
-def _widened(specification: pictures.Specification, series: Sequence[pictures.Series]) -> pictures.Specification:
-    """With room above and below where all values are one: such a scale has no length, and its labels mislead."""
-    values = {value for one in series for value in one.values if value is not None}
-    if len(values) != 1:
-        return specification
-    (value,) = values
-    room = abs(value) / 10 or 1.0
-    for layer in specification["layer"]:
-        layer["encoding"]["y"]["scale"] = {"domain": [value - room, value + room], "zero": False}
-    return specification
-
-
 def _series(name: str, steps: Steps, values: Sequence[float | None], kind: int = 0) -> pictures.Series:
     return pictures.Series(name, *thinned(steps.updates, values), kind=kind)
 
@@ -146,7 +134,7 @@ def _picture(
     picture = Picture(
         title=title,
         caption=quantity,
-        wide=without_style(svg(pinned(_widened(specification, series), found), alternative=alternative + pins)),
+        wide=without_style(svg(pinned(specification, found), alternative=alternative + pins)),
         narrow=Markup(""),
         head=(_("Update"), *(one.name for one in series)),
         rows=tuple((f"{update:,}", *(_cell(column, update) for column in columns)) for update in reversed(updates)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from testigo.dossier.files import real, whole
 from testigo.dossier.gate_facts import finding_from
-from testigo.ledger import Event, Run, kinds
+from testigo.ledger import Event, Run, campaign_state, kinds
 from testigo.page.plan import Remaining, Speed, Work, left_of, remaining, speed_of, work_of
 from testigo.page.site import Site, progress_in
 from testigo.rules import Finding
@@ -99,7 +99,7 @@ def overview(site: Site) -> Overview:
     numbers = [row.n_updates for row in rows]
     return Overview(
         question=(campaign.question or "") if campaign else "",
-        state=campaign_state(rows, site.events),
+        state=campaign_state((row.state for row in rows if row.id), site.events),
         now=_now(site, rows),
         conclusion=_conclusion(site),
         stages=tuple(_stages(site, rows, metric)),
@@ -113,22 +113,6 @@ def overview(site: Site) -> Overview:
         updates=sum(row.updates for row in rows),
         n_updates=sum(n for n in numbers if n is not None) if numbers and None not in numbers else None,
     )
-
-
-def campaign_state(rows: Sequence[RunRow], events: Sequence[Event]) -> str:
-    """One word for the whole campaign, as `testigo status` says it; planned, too, while runs are still to begin."""
-    recorded = [row for row in rows if row.id]
-    states = {row.state for row in recorded}
-    for state in ("running", "interrupted", "planned"):
-        if state in states:
-            return state
-    if recorded:
-        is_whole = len(recorded) == len(rows) or any(event.kind == kinds.COMPARED for event in events)
-        return "completed" if is_whole else "planned"
-    pilots = [event for event in events if event.kind == kinds.PILOT_FINISHED]
-    if pilots:
-        return "planned" if pilots[-1].body.get("ok", True) else "gate-failed"
-    return "planned" if any(event.kind == kinds.CAMPAIGN_REGISTERED for event in events) else "new"
 
 
 def findings_of(site: Site) -> tuple[Found, ...]:
