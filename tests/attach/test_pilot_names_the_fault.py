@@ -222,6 +222,14 @@ def c27(shop: Any, sick: bool) -> Trainer:
     return shop.trainer(model)
 
 
+def gradients_of_the_wrong_sign(shop: Any, sick: bool) -> Trainer:
+    model = shop.llama()
+    for p in model.parameters():
+        if sick:
+            p.register_hook(torch.neg)
+    return shop.trainer(model)
+
+
 def c44(shop: Any, sick: bool) -> Trainer:
     rows = shop.chat_rows(shop.tokenizer(), 30)
     return shop.trainer(rows=rows.select(range(24)), evaluation=rows.select(range(20 if sick else 24, 30)))
@@ -292,6 +300,7 @@ FAULTS: list[tuple[set[str], Callable[[Any, bool], Trainer]]] = [
     ({"F112"}, c29),
     ({"V101", "F112"}, c29_by_mode),
     ({"B110"}, c27),
+    ({"U122"}, gradients_of_the_wrong_sign),
     ({"D103"}, c44),
     ({"D201"}, c49),
     ({"B108"}, accumulation_adds_up),

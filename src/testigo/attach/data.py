@@ -36,9 +36,9 @@ def collect(bench: Bench) -> DataEvidence:
         ids_out_of_range=None if size is None else _ids(r for r in rows if r.ids and not 0 <= max(r.ids) < size),
         unsupervised=_ids(row for row in by_token if not row.n_supervised(bench.shift)) if by_token else None,
         supervised_share=n_supervised / n_tokens if answers and n_tokens else None,
-        turn_end=None if turn_end is None else str(tokenizer.decode([turn_end])),
+        turn_end=_text(tokenizer, turn_end if turn_end is not None else _left_out(answers, ends)),
         turn_end_id=turn_end,
-        turn_end_unlearned=_ids(r for r in answers if _leaves_end_out(r, ends)) if answers and ends else None,
+        turn_end_unlearned=_ids(r for r in answers if _ends_left_out(r, ends)) if answers and ends else None,
         stop_ids=tuple(sorted(_stop_ids(bench))) or None,
         bos_id=getattr(tokenizer, "bos_token_id", None),
         **_begin_of_text(getattr(tokenizer, "bos_token_id", None), bench.train.rows),
@@ -153,14 +153,25 @@ def _turn_end(bench: Bench, rows: Sequence[SeenRow], ends: frozenset[int]) -> in
     return token if token in special and count > len(rows) / 2 else None
 
 
+def _text(tokenizer: Any, token: int | None) -> str | None:
+    return None if token is None or not hasattr(tokenizer, "decode") else str(tokenizer.decode([token]))
+
+
+def _left_out(rows: Sequence[SeenRow], ends: frozenset[int]) -> int | None:
+    """The token that ends most of the answers that do not learn their end."""
+    last = Counter(row.ids[t] for row in rows for t in _ends_left_out(row, ends))
+    return last.most_common(1)[0][0] if last else None
+
+
 def _last_label(row: SeenRow) -> int | None:
     return next((label for label in reversed(row.labels or ()) if label != IGNORED), None)
 
 
-def _leaves_end_out(row: SeenRow, ends: frozenset[int]) -> bool:
-    """Whether a token that ends an answer follows one in the loss, and is not in the loss itself."""
+def _ends_left_out(row: SeenRow, ends: frozenset[int]) -> list[int]:
+    """Places of tokens that end an answer, follow one in the loss, and are not in the loss themselves."""
     labels = row.labels or ()
-    return any(row.ids[t] in ends and labels[t] == IGNORED and labels[t - 1] != IGNORED for t in range(1, len(row.ids)))
+    places = range(1, len(row.ids))
+    return [t for t in places if row.ids[t] in ends and labels[t] == IGNORED and labels[t - 1] != IGNORED]
 
 
 def _begin_of_text(bos: int | None, rows: Sequence[SeenRow]) -> dict[str, Any]:

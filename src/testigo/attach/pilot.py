@@ -144,7 +144,8 @@ class _Run:
                 validation.worst_case(bench)
                 evidence, eval_loss[0] = validation.collect(bench)
                 self.evidence.append(evidence)
-        self.why["no ValidationEvidence was collected"] = "the Trainer has no eval_dataset"
+        else:
+            self.unchecked["validation"] = "the Trainer has no eval_dataset"
         self._collect("data", lambda: data.collect(bench))
         self._collect("data", lambda: self._about_the_trainer(bench, eval_loss[0]))
 

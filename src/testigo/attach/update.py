@@ -14,7 +14,9 @@ from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.update import UpdateEvidence
 
 N_UPDATES = 2
-OVERFIT_ROWS, OVERFIT_UPDATES, OVERFIT_RATE = 2, 60, 5e-3
+OVERFIT_ROWS, OVERFIT_UPDATES = 2, 60
+#: One of these suits an adapter, a small model from nothing, and a large trained one.
+OVERFIT_RATES = (1e-3, 5e-3, 2e-4)
 #: The loss is learned well enough to stop when it is below this share of the first.
 OVERFIT_SHARE = 0.6
 OVERFIT_SECONDS = 10.0
@@ -78,18 +80,14 @@ def overfit(bench: Bench) -> OverfitEvidence | None:
     everything = len(bench.trained) == sum(1 for _ in bench.trainer.model.parameters())
     if not math.isfinite(first) or first < 0.05 or not (everything or (size and first < 0.5 * math.log(size))):
         return None
-    learner = torch.optim.AdamW(list(bench.trained.values()), lr=OVERFIT_RATE, weight_decay=0.0)
-    began, losses = time.monotonic(), [first]
-    for _ in range(OVERFIT_UPDATES):
-        learner.zero_grad(set_to_none=True)
-        losses.append(bench.step([batch], training=False))
-        if losses[-1] < OVERFIT_SHARE * first or not math.isfinite(losses[-1]):
+    deadline, losses = time.monotonic() + OVERFIT_SECONDS, [first]
+    for rate in OVERFIT_RATES:
+        bench.back_to_start()
+        losses = _by_heart(bench, batch, first, rate, deadline)
+        if losses[-1] < OVERFIT_SHARE * first:
             break
-        if time.monotonic() - began > OVERFIT_SECONDS:
-            return None
-        torch.nn.utils.clip_grad_norm_(bench.trained.values(), 1.0)
-        learner.step()
-    learner.zero_grad(set_to_none=True)
+    if time.monotonic() > deadline and not losses[-1] < OVERFIT_SHARE * first:
+        return None
     return OverfitEvidence(
         rows=min(OVERFIT_ROWS, len(bench.sample)),
         updates=len(losses) - 1,
@@ -97,6 +95,21 @@ def overfit(bench: Bench) -> OverfitEvidence | None:
         last_loss=losses[-1],
         finite=all(map(math.isfinite, losses)),
     )
+
+
+def _by_heart(bench: Bench, batch: dict[str, Any], first: float, rate: float, deadline: float) -> list[float]:
+    """Losses until the batch is learned, the loss is not finite, or updates or time are used up."""
+    learner = torch.optim.AdamW(list(bench.trained.values()), lr=rate, weight_decay=0.0)
+    losses = [first]
+    for _ in range(OVERFIT_UPDATES):
+        learner.zero_grad(set_to_none=True)
+        losses.append(bench.step([batch], training=False))
+        if losses[-1] < OVERFIT_SHARE * first or not math.isfinite(losses[-1]) or time.monotonic() > deadline:
+            break
+        torch.nn.utils.clip_grad_norm_(bench.trained.values(), 1.0)
+        learner.step()
+    learner.zero_grad(set_to_none=True)
+    return losses
 
 
 def _to_peak(optimizer: Any) -> float:
