@@ -19,7 +19,7 @@ OVERFIT_LOSS = 0.02
 def collect(bench: Bench, phases: Phases) -> UpdateEvidence:
     """The first and the second update, each measured apart: the first allocates the optimizer's state."""
     session, model = bench.session, bench.model
-    own = {id(p): name for name, p in session.parameters.items()}
+    own = {id(p): name for name, p in model.named_parameters()}
     held = [p for group in session.optimizer.param_groups for p in group["params"]]
     frozen = [(n, t) for n, t in [*model.named_parameters(), *model.named_buffers()] if n not in session.parameters]
     before_frozen, before = digests(frozen), digests(session.parameters.items())

@@ -1,0 +1,88 @@
+"""A pilot's bench on a tiny model in this process, and its verdict."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tiny import Tiny
+
+    from testigo.pilot.bench import Bench
+    from testigo.rules import Verdict
+
+MakeBench = Callable[..., "Bench"]
+RunPilot = Callable[..., "Verdict"]
+
+
+@pytest.fixture
+def bench(tiny: Tiny, tmp_path: Path) -> MakeBench:
+    """A campaign's bench, before any phase."""
+    from testigo.pilot import worker
+    from testigo.training.prepare import prepare
+
+    def make(changes: Mapping[str, Any] | None = None, after_loading: Callable[[Any], object] | None = None) -> Bench:
+        spec = tiny.spec(changes)
+        prepared = prepare(spec)
+        if after_loading:
+            after_loading(prepared.model)
+        return worker._bench(spec, prepared, tmp_path / "pilot")
+
+    return make
+
+
+@pytest.fixture
+def found() -> Callable[..., dict[str, Any]]:
+    """The findings over some evidence that stop or warn, by code."""
+    from testigo.pilot.verdict import judge_evidence
+
+    def judge(bench: Bench, *evidence: object) -> dict[str, Any]:
+        verdict = judge_evidence(evidence, bench.settings)
+        return {finding.code: finding for finding in verdict.findings if finding.severity != "note"}
+
+    return judge
+
+
+@pytest.fixture
+def pilot(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunPilot:
+    """A whole pilot in this process: what it would start as processes is called instead, so that it takes a second."""
+    from testigo.model import control
+    from testigo.pilot import export, worker
+    from testigo.pilot.verdict import judge_pilot
+    from testigo.training import worker as training
+    from testigo.training.launchers import local
+
+    def finish(module: str, spec: str, *, log: Path) -> None:
+        assert module == "testigo.training.worker"
+        training.run(Path(spec), stop=threading.Event())
+
+    def reproduce(folder: Path, bench: Bench) -> dict[str, Any]:
+        settings = bench.settings
+        return control.check_export(folder, settings.model.base, relative_to=settings.folder).to_json()
+
+    monkeypatch.setattr(local, "finish", finish)
+    monkeypatch.setattr(export, "_in_a_fresh_process", reproduce)
+
+    def run(changes: Mapping[str, Any] | None = None) -> Verdict:
+        spec = tiny.spec(changes)
+        folder = tmp_path / "pilot"
+        worker.run(spec.write(folder))
+        return judge_pilot(folder, spec.settings())
+
+    return run
+
+
+@pytest.fixture
+def phases(tmp_path: Path) -> Callable[[], dict[str, dict[str, Any]]]:
+    """The phase table of the pilot that ran, by phase."""
+
+    def read() -> dict[str, dict[str, Any]]:
+        document = json.loads((tmp_path / "pilot" / "phases.json").read_text(encoding="utf-8"))
+        return {row["phase"]: row for row in document["phases"]}
+
+    return read
