@@ -39,6 +39,9 @@ def run_definition(planned: PlannedRun, *, corpus: str, base: str) -> dict[str, 
     """
     canonical = planned.campaign.canonical()
     defines = {name: canonical[name] for name in ("task", "encoding", "training", "evaluation", "machine", "rules")}
+    # A diagnosis that is waived no longer ends a run: with it the run is another one. Gates are judged before the runs.
+    watched = sorted(code for code in canonical["waive"] if code[0] in "TOM")
+    defines |= {"waive": watched} if watched else {}
     model = {name: value for name, value in canonical["model"].items() if name != "base"}
     return {**defines, "model": model, "seed": planned.seed, "corpus": corpus, "base": base}
 

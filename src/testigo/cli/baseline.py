@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show_table
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show_table
 
 
 def baseline(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
@@ -40,5 +40,5 @@ def baseline(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: J
     ending(
         checked=f"{len(lines)} validation rows; outputs are in {short(path)}",
         not_checked=f"too few rows for the registered margin of {', '.join(small)}" if small else "",
-        next_command=f"testigo pilot {short(campaign)}",
+        next_command=f"testigo pilot {named(campaign, workspace)}",
     )

@@ -8,7 +8,7 @@ import typer
 
 from testigo.cli.findings import print_verdict
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show_table
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, show_table
 
 
 def check(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
@@ -35,7 +35,7 @@ def check(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Json
     ending(
         checked=f"{counts['train'] + counts['validation']} rows, {len(verdict.passed)} rules",
         not_checked=f"the {counts['test']} sealed test rows; everything that needs the model (testigo pilot)",
-        next_command=f"testigo show {short(campaign)}",
+        next_command=f"testigo show {named(campaign, workspace)}",
     )
     if not verdict.ok:
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show, show_table
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
 from testigo.cli.predictions import Evaluated, describe, find_evaluated, read_predictions
 from testigo.errors import WorkspaceError
 
@@ -39,7 +39,7 @@ def compare(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Js
     ending(
         checked=f"the {split} rows of the baseline and of {len(evaluated.runs)} runs",
         not_checked="" if split == "test" else "the sealed test rows",
-        next_command=f"testigo open-test {short(file or campaign)}",
+        next_command=f"testigo open-test {named(campaign, workspace)} --because '…'",
     )
 
 

@@ -145,7 +145,7 @@ def _meaning(torch: dict[str, Any]) -> list[str]:
     if torch["version"] is None:
         return []
     if n_devices := len(torch["devices"]):
-        return [f"{n_devices} GPU(s): `machine: {{processes: {n_devices}}}` in the campaign uses them all."]
+        return [f"{n_devices} GPU(s): a run uses the first; this version trains in one process."]
     notes = ["No GPU is used: models of some 100 million weights train here in minutes to hours, larger ones in days."]
     if shutil.which("nvidia-smi") and torch["build"] == "CPU only":
         notes.append("There is an NVIDIA driver, but this torch is built for the CPU: install a CUDA build of torch.")

@@ -25,7 +25,7 @@ def export(
         from testigo.conductor import deliver
 
         place = deliver.export(grounds, out)
-        base = grounds.campaign.model.base
+        base, folder = grounds.campaign.model.base, grounds.campaign.folder
     if as_json:
         print_json({"ok": True, "folder": place, "base": base})
     else:
@@ -33,5 +33,11 @@ def export(
     ending(
         checked="files, base and control inputs, in a fresh process",
         not_checked="other machines",
-        next_command=f"testigo verify {short(place)} --base {base}",
+        next_command=f"testigo verify {short(place)} --base {_found_from_here(base, folder)}",
     )
+
+
+def _found_from_here(base: str, folder: Path) -> str:
+    """A base in a folder is relative to the campaign file there, and to the current folder on the command line."""
+    path = base.removeprefix("path:")
+    return base if path == base else f"path:{short((folder / path).resolve())}"

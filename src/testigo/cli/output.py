@@ -113,6 +113,11 @@ def _print_problem(problem: Problem) -> None:
     console().print(text)
 
 
+def named(campaign: Path, workspace: Path | None) -> str:
+    """A campaign as the next command must name it."""
+    return short(campaign) + (f" --workspace {short(workspace)}" if workspace is not None else "")
+
+
 def short(path: Path) -> str:
     """A path as one would type it here."""
     try:

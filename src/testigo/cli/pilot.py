@@ -10,7 +10,7 @@ import typer
 
 from testigo.cli.findings import print_verdict
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show_table
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show_table
 from testigo.errors import GateFailed
 
 _COLUMNS = (
@@ -39,7 +39,7 @@ def pilot(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Json
     else:
         print_phases(phases)
         print_verdict(verdict)
-    _end(verdict.ok, len(verdict.passed), len(verdict.not_checked), folder, campaign)
+    _end(verdict.ok, len(verdict.passed), len(verdict.not_checked), folder, named(campaign, workspace))
 
 
 def print_phases(phases: list[dict[str, Any]]) -> None:
@@ -60,11 +60,11 @@ def _mib(n_bytes: int | None) -> str:
     return f"{n_bytes / 2**20:.0f} MiB" if n_bytes is not None else ""
 
 
-def _end(ok: bool, n_passed: int, n_skipped: int, folder: Path, campaign: Path) -> None:
+def _end(ok: bool, n_passed: int, n_skipped: int, folder: Path, campaign: str) -> None:
     ending(
         checked=f"{n_passed} rules passed; the evidence is in {short(folder)}",
         not_checked=f"{n_skipped} rules; whether the result is better" if n_skipped else "whether the result is better",
-        next_command=f"testigo run {short(campaign)}" if ok else "mend what stops, and run the pilot again",
+        next_command=f"testigo run {campaign}" if ok else "mend what stops, and run the pilot again",
     )
     if not ok:
         raise typer.Exit(1)

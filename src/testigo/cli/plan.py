@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show, show_table
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
 from testigo.disk import read_lines
 from testigo.errors import CampaignError, WorkspaceError
 
@@ -81,7 +81,7 @@ def plan(
     ending(
         checked=f"measured: {'; '.join(f'{name} from {where}' for name, where in sources.items())}",
         not_checked="whether another machine is as fast: run its own pilot there",
-        next_command=f"testigo run {short(file)}",
+        next_command=f"testigo run {named(campaign, workspace)}",
     )
 
 

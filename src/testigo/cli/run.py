@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show
 from testigo.errors import WorkspaceError
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def run(
         _confirm_samples(grounds, looks=not yes)
         comparison = story.run(grounds, amend=amend)
         document = report(grounds, comparison)
-    _print(document, campaign, as_json)
+    _print(document, named(campaign, workspace), as_json)
 
 
 def _confirm_samples(grounds: Grounds, *, looks: bool) -> None:
@@ -80,13 +79,12 @@ def report(grounds: Grounds, comparison: Any) -> dict[str, Any]:
     }
 
 
-def _print(document: dict[str, Any], campaign: Path, as_json: bool) -> None:
+def _print(document: dict[str, Any], name: str, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
         show(textwrap.fill(document["conclusion"], _WIDTH), "bold")
         show(f"dossier: {short(document['dossier'])}")
-    name = short(campaign)
     if not document["ok"]:
         ending(
             checked="every phase by the pilot; each run to the end that it came to",

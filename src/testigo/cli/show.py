@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, console, ending, print_json, short
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, console, ending, named, print_json
 from testigo.cli.output import show as write
 from testigo.errors import DataError
 
@@ -51,7 +51,7 @@ def show(
     ending(
         checked="the tensors of the rows above",
         not_checked="the other rows (testigo check looks at all)",
-        next_command=f"testigo pilot {short(campaign)}",
+        next_command=f"testigo pilot {named(campaign, workspace)}",
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, say, short, show, show_table
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, say, show, show_table
 
 if TYPE_CHECKING:
     from testigo.campaign import Campaign
@@ -51,7 +51,7 @@ def size(
     ending(
         checked="the campaign's own model, loop and rows, step by step, with tensors that have a size and no values",
         not_checked="; ".join(sizing.notes),
-        next_command=f"testigo pilot {short(campaign)}",
+        next_command=f"testigo pilot {named(campaign, workspace)}",
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show, show_table
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
 
 if TYPE_CHECKING:
     from testigo.campaign.workspace import Workspace
@@ -52,9 +52,7 @@ def status(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Jso
     ending(
         checked="the ledger's events and the runs' steps",
         not_checked="whether the record is whole; `testigo ledger verify` does",
-        next_command=_next(
-            state, events, campaign if campaign.is_file() else found.campaign_path or campaign, found.dossier
-        ),
+        next_command=_next(state, events, named(campaign, workspace), found.dossier),
     )
 
 
@@ -104,10 +102,9 @@ def _row(run: RunNow) -> tuple[str, ...]:
     return run.id, run.variant, str(run.seed), run.state, str(run.updates), loss, run.cause
 
 
-def _next(state: str, events: Sequence[Event], campaign: Path, dossier: Path) -> str:
+def _next(state: str, events: Sequence[Event], name: str, dossier: Path) -> str:
     from testigo.ledger import kinds
 
-    name = short(campaign)
     if state == "running":
         return f"testigo status {name}"
     if state == "gate-failed":

@@ -45,6 +45,7 @@ def export(grounds: Grounds, out: Path | None = None) -> Path:
         _make(grounds, planned, weights, folder)
     _copy(folder, grounds.workspace.dossier / "adapter", aside=grounds.workspace.root / ".adapter", replace=True)
     if out is not None:
+        out = out.resolve()
         _copy(folder, out, aside=out.with_name(f".{out.name}.{os.getpid()}"), replace=False)
     digest = json.loads((folder / "testigo.json").read_text(encoding="utf-8"))["weights_sha256"]
     grounds.record(kinds.EXPORTED, {"weights_sha256": digest}, run=folder.parent.name)

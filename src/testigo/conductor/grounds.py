@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from testigo.campaign import Campaign, PlannedRun, Workspace, run_definition, ru
 from testigo.campaign.registration import register
 from testigo.corpus import Corpus, build
 from testigo.disk import read_lines
+from testigo.errors import VerificationFailed
 from testigo.ledger import Ledger, kinds
 from testigo.model.base import BaseFiles, locate
 from testigo.tasks import Task, task_for
@@ -65,7 +67,15 @@ class Grounds:
         return run_definition(planned, corpus=self.corpus.fingerprint, base=self.base.digest)
 
     def best_weights(self, planned: PlannedRun) -> Path | None:
-        """The trained tensors of a run's best checkpoint; None when the run did not end well."""
+        """The trained tensors of a run's best checkpoint; None when the run did not end well.
+
+        Raises
+        ------
+        VerificationFailed
+            When a byte of it has changed.
+        """
+        from testigo.training.checkpoint import fault_of  # needs torch
+
         spec = self.spec(planned)
         state = next((run.state for run in self.ledger.runs() if run.id == spec.run_id), "planned")
         if state not in ENDED_WELL:
@@ -76,14 +86,26 @@ class Grounds:
             for x in read_lines(folder / "steps.jsonl")
             if "validation_loss" in x
         ]
-        return folder / "checkpoints" / f"{min(losses)[1]:06d}" / "weights.safetensors"
+        best = folder / "checkpoints" / f"{min(losses)[1]:06d}"
+        if fault := fault_of(best):
+            raise VerificationFailed(
+                expected="the run's best checkpoint as it was written",
+                found=fault,
+                where=str(best),
+                action="restore the file from a copy, or declare the run invalid and train with a new seed",
+            )
+        return best / "weights.safetensors"
 
     def progress_of(self, run: str) -> tuple[int | None, float | None]:
-        """Updates and seconds of a run, read off its journal."""
-        steps = [line for line in read_lines(self.workspace.run(run) / "steps.jsonl") if "loss" in line]
-        if not steps:
+        """How far a run is, and the seconds of its last attempt alone, read off its journal."""
+        folder = self.workspace.run(run)
+        lines = read_lines(folder / "steps.jsonl")
+        if not lines:
             return None, None
-        return max(line["update"] for line in steps), sum(line["seconds"] for line in steps)
+        resumed = folder / "resume.json"
+        since = json.loads(resumed.read_text(encoding="utf-8"))["from_update"] if resumed.exists() else 0
+        own = [line["seconds"] for line in lines if line["update"] > since]
+        return max(line["update"] for line in lines), sum(own)
 
     @property
     def are_samples_confirmed(self) -> bool:

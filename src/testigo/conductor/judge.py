@@ -31,13 +31,13 @@ def compare_runs(grounds: Grounds, split: str = "validation") -> Comparison | No
     if not control:
         grounds.reporter.say("no run of the control ended well: there is nothing to compare")
         return None
-    seed = next(seed for seed in grounds.campaign.seeds if seed in control)
+    seed = _first(grounds, control)
     comparison = compare(
         read_lines(measure.baseline(grounds, split)),
         control[seed],
         metrics=dict(grounds.task.metrics),
         hypothesis=grounds.campaign.hypothesis,
-        variants={name: by_seed[min(by_seed)] for name, by_seed in outputs.items()},
+        variants={name: by_seed[_first(grounds, by_seed)] for name, by_seed in outputs.items()},
         seeds=control if len(control) > 1 else None,
     )
     document = {**comparison.to_json(), "split": split, "run": runs["control", seed]}
@@ -52,3 +52,8 @@ def compare_runs(grounds: Grounds, split: str = "validation") -> Comparison | No
     else:
         grounds.record(kinds.COMPARED, body, about=("split",))
     return comparison
+
+
+def _first(grounds: Grounds, by_seed: dict[int, Any]) -> int:
+    """The first seed of the file that has outputs."""
+    return next(seed for seed in grounds.campaign.seeds if seed in by_seed)

@@ -82,8 +82,10 @@ def pilot(grounds: Grounds) -> Verdict:
         With each finding that stops, its observation and its remedy.
     """
     folder, control = pilot_folder(grounds), planned_runs(grounds.campaign)[0]
-    if not (folder / "findings.json").exists():
-        shutil.rmtree(folder, ignore_errors=True)  # a pilot that was killed starts anew
+    kept = (folder / "findings.json").exists() and judge_pilot(folder, grounds.campaign)
+    if not kept or not kept.ok:
+        # One that was killed starts anew; one that failed too: the disk or the GPU may be free by now.
+        shutil.rmtree(folder, ignore_errors=True)
         spec = grounds.spec(control).write(folder)
         follow("testigo.pilot.worker", spec, progress=folder / "phases.json", step="pilot", reporter=grounds.reporter)
     verdict = judge_pilot(folder, grounds.campaign)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from testigo.campaign import planned_runs
-from testigo.conductor import deliver, judge, measure, train
+from testigo.conductor import deliver, judge, look, measure, train
 from testigo.conductor.grounds import Grounds
 from testigo.errors import WorkspaceError
 from testigo.judgement import Comparison
@@ -28,6 +28,7 @@ def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
     grounds.ledger.mark_dead(progress=grounds.progress_of)
     state = grounds.register(amend)
     grounds.reporter.say(f"campaign {grounds.campaign.name}: {state} as {grounds.campaign.identity()[:12]}")
+    look.look(grounds)
     measure.baseline(grounds)
     measure.pilot(grounds)
     for planned in planned_runs(grounds.campaign):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import time
 from contextlib import suppress
 
@@ -12,8 +13,8 @@ from testigo.training import start
 from testigo.training.launchers import local
 from testigo.training.order import Order
 
-# A worker whose starter was killed ends within one update; this is how long the next start waits for that.
-PATIENCE_SECONDS = 120.0
+# A worker whose starter was killed ends after its update or validation; this is how long the next start waits for it.
+PATIENCE_SECONDS = 600.0
 
 
 def train(grounds: Grounds, planned: PlannedRun) -> None:
@@ -63,17 +64,28 @@ def n_updates(campaign: Campaign, n_rows: int) -> int:
 
 
 def _wait_for(grounds: Grounds, run: str) -> None:
+    """Until nobody works on a run that the ledger calls running; then it is interrupted, whoever began it, wherever."""
+    folder = grounds.workspace.run(run)
+    folder.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + PATIENCE_SECONDS
-    grounds.reporter.say(f"run {run}: waiting until the process of its last start has saved and ended")
-    while run not in grounds.ledger.mark_dead(progress=grounds.progress_of):
-        if time.monotonic() > until:
-            raise WorkspaceError(
-                expected="no other process on this run",
-                found="a process that still works on it",
-                where=f"run {run} in {grounds.workspace.root}",
-                action="wait until the other testigo run has ended, or stop it",
-            )
-        time.sleep(0.5)
+    with (folder / "worker.lock").open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise WorkspaceError(
+                        expected="no other process on this run",
+                        found="a process that still works on it",
+                        where=f"run {run} in {grounds.workspace.root}",
+                        action="wait until it has ended, or stop it",
+                    ) from None
+                time.sleep(0.5)
+    if run not in grounds.ledger.mark_dead(progress=grounds.progress_of):
+        updates, seconds = grounds.progress_of(run)
+        cause = "its process is gone: another host or container began it"
+        grounds.ledger.end_run(run, state="interrupted", cause=cause, updates=updates, seconds=seconds)
 
 
 def _cause(stopped: BaseException) -> str:

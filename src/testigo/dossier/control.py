@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from testigo.errors import TestigoError
+from testigo.model.base import locate
 from testigo.training.launchers.local import environment
 
 ControlCheck = Callable[[Path], Mapping[str, Any]]
@@ -38,8 +40,15 @@ def in_fresh_process(base: str, *, timeout_seconds: float = 3600) -> ControlChec
     """
 
     def check(adapter: Path) -> Mapping[str, Any]:
+        try:
+            locate(base)  # here, where a hub base may be fetched: the process itself is offline
+        except TestigoError as error:
+            return {
+                "ok": False,
+                "faults": [f"the base is not here: {error.problems[0].where}, {error.problems[0].found}"],
+            }
         # -P: a folder that came with the dossier must not shadow our own modules.
-        command = [sys.executable, "-P", "-m", "testigo.model.control", str(adapter), "--base", base, "--json"]
+        command = [sys.executable, "-P", "-m", "testigo.model.control", str(adapter), "--base", base]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=timeout_seconds, check=False, env=environment()

@@ -8,8 +8,9 @@ preference and reinforcement training (DPO prefix sharing, arXiv 2410.20305; Pre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Literal
 
 import torch
 
@@ -26,8 +27,6 @@ class Pack:
     ----------
     input_ids, position_ids
         (B, T) long.
-    attention_mask
-        (1, 1, T, T) bool for packed rows, (B, T) long for padded ones, as transformers takes them.
     segment
         (B, T) long: 0 the shared prefix, k the k-th row, -1 padding.
     places
@@ -40,13 +39,21 @@ class Pack:
 
     input_ids: torch.Tensor
     position_ids: torch.Tensor
-    attention_mask: torch.Tensor
     segment: torch.Tensor
     places: torch.Tensor
     targets: torch.Tensor
     owner: torch.Tensor
     row_ids: tuple[str, ...]
     n_prefix: int
+    is_padded: bool = False
+
+    @cached_property
+    def attention_mask(self) -> torch.Tensor:
+        """(1, 1, T, T) bool for packed rows, (B, T) long for padded ones, as transformers takes them.
+
+        Made on the device that the pack is on, when it is first asked for.
+        """
+        return (self.segment != -1).long() if self.is_padded else _block_causal(self.segment[0])
 
     @property
     def n_tokens(self) -> int:
@@ -60,8 +67,9 @@ class Pack:
 
     def to(self, device: torch.device | str) -> Pack:
         """The same pack on a device."""
-        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
-        return Pack(**moved, row_ids=self.row_ids, n_prefix=self.n_prefix)
+        own = ((field.name, getattr(self, field.name)) for field in fields(self))
+        moved: dict[str, Any] = {name: value.to(device) for name, value in own if isinstance(value, torch.Tensor)}
+        return replace(self, **moved)
 
 
 def pack(rows: Sequence[EncodedRow], *, share_prefix: bool = True) -> Pack:
@@ -92,7 +100,6 @@ def pack(rows: Sequence[EncodedRow], *, share_prefix: bool = True) -> Pack:
     return Pack(
         input_ids=torch.tensor([ids]),
         position_ids=torch.tensor([positions]),
-        attention_mask=_block_causal(segments),
         segment=segments[None],
         places=torch.tensor(places, dtype=torch.long),
         targets=torch.tensor(targets, dtype=torch.long),
@@ -120,13 +127,13 @@ def pad(rows: Sequence[EncodedRow], *, pad_id: int) -> Pack:
     return Pack(
         input_ids=ids,
         position_ids=torch.arange(length).expand(len(rows), length),
-        attention_mask=(segment != -1).long(),
         segment=segment,
         places=torch.tensor(places, dtype=torch.long),
         targets=torch.tensor(targets, dtype=torch.long),
         owner=torch.tensor(owner, dtype=torch.long),
         row_ids=tuple(row.id for row in rows),
         n_prefix=0,
+        is_padded=True,
     )
 
 
@@ -145,6 +152,6 @@ def common_prefix(sequences: Sequence[tuple[int, ...]]) -> int:
 
 def _block_causal(segment: torch.Tensor) -> torch.Tensor:
     """(T,) segments to a (1, 1, T, T) mask: earlier places of the same segment and of the shared prefix."""
-    at = torch.arange(len(segment))
+    at = torch.arange(len(segment), device=segment.device)
     same = (segment[:, None] == segment[None, :]) | (segment[None, :] == 0)  # (T, T)
     return ((at[:, None] >= at[None, :]) & same)[None, None]

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -74,8 +73,3 @@ def predict(
 def lines(predictions: Sequence[Prediction]) -> str:
     """The predictions as JSON Lines."""
     return "".join(json.dumps(asdict(p), ensure_ascii=False) + "\n" for p in predictions)
-
-
-def read_predictions(path: Path) -> list[dict[str, Any]]:
-    """The lines of a predictions file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

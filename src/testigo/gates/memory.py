@@ -32,10 +32,9 @@ def phase_fits_into_memory(evidence: MemoryEvidence) -> Finding | Passed:
 
     What to do: keep the examples per update and try, one at a time and as a declared variant: half
     `training.microbatch` with twice `training.accumulation` (same experiment); `training.activation_checkpointing:
-    true` (same gradients, about a third slower); `machine.strategy: fsdp` over more processes with
-    `training.accumulation` divided by as many (same examples per update); `model.precision: bf16` (another rounding:
-    another experiment). In validation: a smaller `evaluation.batch_size` (same outputs). Cutting rows is not offered:
-    it changes what is learned.
+    true` (same gradients, about a third slower); `model.precision: bf16` (another rounding: another experiment). In
+    validation: a smaller `evaluation.batch_size` (same outputs). Cutting rows is not offered: it changes what is
+    learned.
 
     Source: examples per update = microbatch × accumulation × replicas; Chen et al. 2016 for the cost of recomputing.
     """

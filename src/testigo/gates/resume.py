@@ -145,7 +145,7 @@ def resume_is_within_tolerance(evidence: ResumeEvidence, nats: float = 0.01) -> 
         return passed("bit for bit")
     apart = need(evidence.max_loss_difference, "the difference of losses")
     seen = f"{grade}; losses at most {apart:.3g} nats apart (at most {nats:g})"
-    return passed(seen) if grade == "within tolerance" and apart <= nats else found(seen)
+    return passed(seen) if apart <= nats else found(seen)
 
 
 @rule("R107", "optimizer-state-damaged", "stop", phase="resume")

@@ -108,7 +108,7 @@ def _hub_folder(name: str, revision: str, base: str) -> Path:
 
 
 def _read(folder: Path, name: str, *, revision: str) -> BaseFiles:
-    weights = sorted(path for pattern in _WEIGHTS for path in folder.glob(pattern))
+    weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.gguf"))
     if not weights:
         pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
         raise ModelError(

@@ -7,8 +7,11 @@ import json
 import sys
 from pathlib import Path
 
+import torch
+
 from testigo.errors import TestigoError, VerificationFailed, report
 from testigo.model.base import locate
+from testigo.model.device import device
 from testigo.model.export import load_export, read_record
 from testigo.model.reproduction import ControlInput, Reproduction, reproduce
 
@@ -24,7 +27,8 @@ def check_export(folder: Path, base: str, *, relative_to: Path = Path()) -> Repr
         When a file of the export is not what its record says.
     """
     kept = read_record(folder)
-    model = load_export(folder, locate(base, relative_to=relative_to))
+    # in the numbers in which the outputs were recorded, where the accelerator is that this process finds
+    model = load_export(folder, locate(base, relative_to=relative_to), dtype=getattr(torch, kept["dtype"])).to(device())
     inputs = [
         ControlInput(c["row"], tuple(c["prompt_ids"]), tuple(c["output_ids"]), tuple(c["first_logits"]))
         for c in kept["control_inputs"]
@@ -37,7 +41,6 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="testigo.model.control")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--base", required=True)
-    parser.add_argument("--json", action="store_true", help="kept for symmetry: the output is always JSON")
     options = parser.parse_args(arguments)
     try:
         result = check_export(options.folder, options.base)

@@ -45,6 +45,13 @@ def synchronise() -> None:
         torch.accelerator.synchronize()
 
 
+def free_cache() -> None:
+    """Give memory that the allocator keeps for later back to the device."""
+    if torch.accelerator.is_available():
+        synchronise()
+        torch.accelerator.empty_cache()
+
+
 def memory_now() -> Memory:
     """The level at this moment."""
     resident = psutil.Process().memory_info().rss

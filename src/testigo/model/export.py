@@ -78,6 +78,7 @@ def export(
             "kind": "adapter" if isinstance(model, PeftModel) else "model",
             "base": loaded.files.identity.to_json(),
             "weights_sha256": digest,
+            "dtype": str(model.get_input_embeddings().weight.dtype).removeprefix("torch."),
             "trained": list(own),
             "stop_ids": list(stop_ids),
             "max_new_tokens": max_new_tokens,

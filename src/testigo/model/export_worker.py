@@ -12,6 +12,7 @@ from testigo.campaign import Campaign
 from testigo.corpus import open_corpus
 from testigo.disk import write_json
 from testigo.errors import exit_code_of
+from testigo.model.starter import end_with_starter
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def run(spec: ExportSpec) -> None:
 
 def main(arguments: list[str]) -> int:
     """Export one spec; a user's error is one JSON line on standard error."""
+    end_with_starter()
     return exit_code_of(lambda: run(ExportSpec(**json.loads(Path(arguments[0]).read_text(encoding="utf-8")))))
 
 

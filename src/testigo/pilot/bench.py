@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from torch import nn
 from testigo.campaign import Campaign
 from testigo.corpus import Row
 from testigo.encoding import EncodedRow, Encoder, Lengths, Pack, pack, pad
+from testigo.model.device import free_cache
 from testigo.model.load import Loaded
 from testigo.pilot.data import Tensors
 from testigo.training.loop import Session
@@ -108,7 +110,23 @@ class Bench:
     @cached_property
     def initial(self) -> dict[str, torch.Tensor]:
         """The trained weights as the seed made them."""
-        return {name: p.detach().clone() for name, p in self.session.parameters.items()}
+        return {name: p.detach().to("cpu", copy=True) for name, p in self.session.parameters.items()}
+
+    @contextmanager
+    def off_device(self) -> Iterator[None]:
+        """Give an accelerator's memory to another process. The optimizer's state and gradients are gone after it."""
+        device = self.session.device
+        if device.type == "cpu":
+            yield
+            return
+        self.session.optimizer.state.clear()
+        self.session.optimizer.zero_grad(set_to_none=True)
+        self.model.to("cpu")
+        free_cache()
+        try:
+            yield
+        finally:
+            self.model.to(device)
 
     def back_to_start(self) -> None:
         """Trained weights and optimizer as they were before the first update."""
@@ -121,8 +139,8 @@ class Bench:
 
 
 def gradients(parameters: dict[str, nn.Parameter]) -> dict[str, torch.Tensor]:
-    """Copies of the gradients that there are, by name."""
-    return {name: p.grad.detach().clone() for name, p in parameters.items() if p.grad is not None}
+    """Copies of the gradients that there are, by name, in the main memory: a device has no room for several."""
+    return {name: p.grad.detach().to("cpu", copy=True) for name, p in parameters.items() if p.grad is not None}
 
 
 def relative_error(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> float:

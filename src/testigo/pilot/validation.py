@@ -14,7 +14,7 @@ from testigo.pilot.bench import Bench
 from testigo.training.loss import split_loss
 from testigo.training.optimizer import autocast
 
-N_OUTPUTS = 4
+N_ROWS = 4
 
 
 def with_learned(evidence: ValidationEvidence, learned: OverfitEvidence) -> ValidationEvidence:
@@ -38,9 +38,9 @@ def worst_case(bench: Bench) -> None:
 def collect(bench: Bench) -> ValidationEvidence:
     """Loss of a few validation rows in several batch sizes, and whole generations on the longest prompts."""
     session, model, evaluation = bench.session, bench.model, bench.settings.evaluation
-    rows = bench.worst_validation[-N_OUTPUTS:]
+    rows = bench.worst_validation[-N_ROWS:]
     model.train()
-    weights, state = weights_sha256(session.parameters), torch.get_rng_state()
+    weights, state = weights_sha256(dict(model.named_parameters())), torch.get_rng_state()
     modes: list[bool] = []
     hook = model.register_forward_pre_hook(lambda module, _: modes.append(any(m.training for m in module.modules())))
 
@@ -52,7 +52,7 @@ def collect(bench: Bench) -> ValidationEvidence:
     losses = {str(size): loss(size) for size in (1, 2, len(rows))}
     again = loss(len(rows))
     hook.remove()
-    longest = bench.worst_validation[:N_OUTPUTS]
+    longest = bench.worst_validation  # a whole batch: its cache is what memory must hold
     predictions = predict(
         model,
         bench.encoder,
@@ -66,7 +66,7 @@ def collect(bench: Bench) -> ValidationEvidence:
         training_mode_during=any(modes),
         losses_by_batch=losses,
         twice_difference=abs(again - losses[str(len(rows))]),
-        weights_changed=weights_sha256(session.parameters) != weights,
+        weights_changed=weights_sha256(dict(model.named_parameters())) != weights,
         random_state_changed=not torch.equal(state, torch.get_rng_state()),
         outputs_expected=len(longest),
         outputs_written=len(predictions),

@@ -15,7 +15,7 @@ from testigo.gates.trainer import TrainerEvidence
 from testigo.rules import Finding, Verdict, judge
 
 # Rules name the phase of a campaign; the pilot's table splits some of them.
-_ROWS_OF = {"update": ("update-1", "update-2")}
+_ROWS_OF = {"update": ("update-1", "update-2"), "backward": ("gradients",)}
 _ROW_OF_CODE = {"U121": "overfit", "U122": "overfit", "U123": "overfit", "U124": "overfit", "X108": "merge"}
 
 

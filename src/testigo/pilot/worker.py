@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from testigo.disk import write_json
@@ -30,9 +31,10 @@ PHASES = (
     "load",
     "data",
     "forward",
-    "backward",
+    "gradients",
     "update-1",
     "update-2",
+    "backward",
     "validation",
     "overfit",
     "export",
@@ -69,16 +71,21 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
         weights = weights_sha256(dict(prepared.model.named_parameters()))
     bench = _bench(spec, prepared, folder)
     with phases.measure("data", f"{len(bench.session.rows)} + {len(bench.session.validation_rows)} rows"):
-        data.collect(bench.tensors())
+        collected = data.collect(bench.tensors())
+        evidence.append(collected)
     with phases.measure("forward", f"{len(bench.sample)} short rows, six ways"):
-        evidence.append(forward.collect(bench, weights_before=weights))
+        seen = forward.collect(bench, weights_before=weights)
+        evidence.append(seen)
+    if not seen.logits_finite:
+        return  # nothing after this can be measured; the forward gate stops the campaign
+    with phases.measure("gradients", f"{len(bench.sample)} short rows, three ways"):
+        evidence.append(backward.collect(bench))
+    bench.back_to_start()
+    evidence.append(update.collect(bench, phases))
     longest = max(row.n_tokens for row in bench.worst)
     names = tuple(row.id for row in bench.worst)
     with phases.measure("backward", f"{len(names)} longest rows (up to {longest} tokens)", rows=names, tokens=longest):
-        backward.worst_case(bench)
-    evidence.append(backward.collect(bench))
-    bench.back_to_start()
-    evidence.append(update.collect(bench, phases))
+        backward.worst_case(bench)  # now, beside the optimizer's state
     bench.checkpoint_bytes = export.checkpoint_bytes(bench, folder / "checkpoint-size")
     names = tuple(row.id for row in bench.worst_validation)
     longest = max(row.n_tokens for row in bench.worst_validation)
@@ -98,7 +105,7 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
         evidence.append(resume.collect(bench, spec, folder))
     with phases.measure("merge", "adapter merged into the base, and not"):
         evidence.append(export.with_merged_error(exported, bench))
-    evidence.append(data.collect(bench.tensors(), longest_run=tuple(sorted(bench.run))))
+    evidence[0] = replace(collected, longest_run=tuple(sorted(bench.run)))
     _write_measured(folder, bench)
 
 

@@ -19,9 +19,7 @@ def collect(*packages: str) -> tuple[Rule, ...]:
     for name in packages:
         package = importlib.import_module(name)
         modules.append(package)
-        modules += [
-            importlib.import_module(info.name) for info in pkgutil.walk_packages(package.__path__, f"{name}.")
-        ]
+        modules += [importlib.import_module(info.name) for info in pkgutil.walk_packages(package.__path__, f"{name}.")]
     return _unique([value for module in modules for value in vars(module).values() if isinstance(value, Rule)])
 
 

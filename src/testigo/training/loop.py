@@ -77,6 +77,7 @@ class Session:
     folder: Path
     progress: Progress = field(default_factory=Progress)
     saved_update: int | None = None
+    seconds_before: float = 0.0
     stop_requested: Callable[[], bool] = lambda: False
 
     def __post_init__(self) -> None:
@@ -212,6 +213,7 @@ class Session:
             checkpoint.restore(found, self.parameters, self.optimizer)
             self.progress = Progress(**found.state["progress"])
             self.saved_update = found.update
+            self.seconds_before = self.progress.seconds
             if self.scaler.is_enabled():
                 self.scaler.load_state_dict(found.state["scaler"])
         self.journal.cut_after(self.progress.update, attempt)

@@ -93,7 +93,7 @@ def _result(work: Session, outcome: Outcome) -> dict[str, Any]:
         "final_weights_sha256": weights_sha256(work.parameters) if finite else None,
         "trained": trained(work.model).to_json(),
         "trained_names": list(work.parameters),
-        "seconds": progress.seconds,
+        "seconds": progress.seconds - work.seconds_before,
         "supervised_tokens": progress.supervised_tokens,
         "examples": progress.examples,
         "versions": versions(),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from testigo.errors import Interrupted, reported_in
+from testigo.model.starter import STARTER
 
 # Usage reports of the libraries are off for every worker: nothing leaves the machine. Threads that wait do not spin: on
 # two busy cores a forward pass took 5 to 10 times longer with OpenMP's default (docs/log.md).
@@ -78,7 +79,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env=environment(),
+            env={**environment(), STARTER: str(os.getpid())},
             start_new_session=True,  # the terminal's Ctrl-C reaches us alone, and we pass it on once
         )
         try:
