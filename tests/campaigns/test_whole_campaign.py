@@ -88,8 +88,8 @@ def test_pilot_has_its_documented_shape_and_is_healthy(finished: Finished) -> No
     }  # fmt: skip
     assert all(set(row) == columns for row in pilot["phases"])
     assert [row["phase"] for row in pilot["phases"]] == [
-        "load", "data", "forward", "gradients", "update-1", "update-2", "backward", "validation", "overfit", "export", "resume",
-        "merge",
+        "load", "data", "forward", "gradients", "update-1", "update-2", "backward", "validation", "overfit", "export",
+        "resume", "merge",
     ]  # fmt: skip
     assert {row["verdict"] for row in pilot["phases"]} == {"passed"}
     assert all({"code", "why"} == set(skipped) for skipped in pilot["not_checked"])
