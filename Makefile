@@ -3,6 +3,9 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# How often `make kills` kills, and the seed of its instants.
+N ?= 100
+SEED ?= 0
 # Waiting OpenMP threads must not spin when tests share the cores.
 export OMP_WAIT_POLICY ?= PASSIVE
 
@@ -27,6 +30,9 @@ demo: venv ## one real campaign from file to dossier, in build/demo
 
 test: venv lint ## every check: format, lint, types, layers, tests
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+kills: venv ## kill whole campaigns N times (100) at random instants; about a minute a kill
+	$(BIN)/python tests/campaigns/kills.py $(N) $(SEED)
 
 lint: venv
 	$(BIN)/ruff format --check .

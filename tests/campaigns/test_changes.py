@@ -112,7 +112,9 @@ def test_a_gate_that_stops_ends_with_code_1_and_a_waiver_with_a_reason_lets_it_p
     assert passed.code == 0, passed.err
     assert [finding["code"] for finding in passed.document["findings"]] == ["X901"]
     assert passed.document["waived"] == {"X901": "only a rehearsal of the mechanics"}
-    assert [event.body for event in place.events(kinds.GATE_WAIVED)] == [{"code": "X901", "reason": "only a rehearsal of the mechanics"}]
+    assert [event.body for event in place.events(kinds.GATE_WAIVED)] == [
+        {"code": "X901", "reason": "only a rehearsal of the mechanics"}
+    ]
     assert place.testigo("status", "--json").document["state"] == "planned"
 
 
