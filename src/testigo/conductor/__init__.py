@@ -73,9 +73,12 @@ def run(
     >>> campaign = testigo.load("campaign.yaml")  # doctest: +SKIP
     >>> testigo.run(campaign).conclusion  # doctest: +SKIP
     """
+    from testigo.campaign.against_rules import check_rules
     from testigo.conductor import story
     from testigo.conductor.opening import opened
+    from testigo.gates import all_rules
 
+    check_rules(campaign, all_rules(tuple(campaign.folder / name for name in campaign.rules.files)))
     with opened(campaign, None if workspace is None else Path(workspace), reporter or Lines()) as grounds:
         comparison = story.run(grounds, amend=amend)
         return Result(comparison, grounds.ledger.runs(), grounds.workspace.dossier / "index.html")

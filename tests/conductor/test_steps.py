@@ -1,0 +1,202 @@
+"""Single steps of the campaign on a ledger, without its processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from testigo.errors import GateFailed, ModelError
+from testigo.ledger import kinds
+
+if TYPE_CHECKING:
+    from tiny import Tiny
+
+    from testigo.conductor.grounds import Grounds
+
+
+class Heard:
+    """A reporter that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.steps: list[tuple[str, int, int]] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def progress(self, step: str, done: int, of: int, note: str = "") -> None:
+        self.steps.append((step, done, of))
+
+
+@pytest.fixture
+def grounds(tiny: Tiny, tmp_path: Path) -> Iterator[Grounds]:
+    from testigo.conductor.opening import opened
+
+    with opened(tiny.campaign(), tmp_path / "w", Heard()) as made:
+        yield made
+
+
+def test_an_event_is_written_when_it_says_something_new(grounds: Grounds) -> None:
+    for said in ("a", "a", "b", "a"):
+        grounds.record(kinds.NOTE, {"text": said})
+    assert [event.body["text"] for event in grounds.ledger.events(kinds.NOTE)] == ["a", "b", "a"]
+
+
+def test_events_about_different_things_do_not_hide_each_other(grounds: Grounds) -> None:
+    for split, sha256 in (("validation", "1"), ("test", "2"), ("validation", "1"), ("test", "3")):
+        grounds.record(kinds.COMPARED, {"split": split, "sha256": sha256}, about=("split",))
+    assert [event.body["sha256"] for event in grounds.ledger.events(kinds.COMPARED)] == ["1", "2", "3"]
+
+
+def test_a_run_is_recorded_before_it_starts_and_its_refusal_with_its_cause(
+    grounds: Grounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from testigo.campaign import planned_runs
+    from testigo.conductor import train
+    from testigo.training import start
+
+    def refused(*arguments: Any, on_start: Any, **options: Any) -> None:
+        assert [run.state for run in grounds.ledger.runs()] == ["planned"]
+        on_start(1)
+        raise ModelError(expected="the base", found="another base", where="there", action="restore it")
+
+    monkeypatch.setattr(start, "train", refused)
+    with pytest.raises(ModelError):
+        train.train(grounds, planned_runs(grounds.campaign)[0])
+    (run,) = grounds.ledger.runs()
+    assert (run.state, run.cause) == ("interrupted", "another base")
+
+
+def test_a_run_that_never_started_stays_planned(grounds: Grounds, monkeypatch: pytest.MonkeyPatch) -> None:
+    from testigo.campaign import planned_runs
+    from testigo.conductor import train
+    from testigo.training import start
+
+    def no_process(*arguments: Any, **options: Any) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(start, "train", no_process)
+    with pytest.raises(OSError, match="allocate"):
+        train.train(grounds, planned_runs(grounds.campaign)[0])
+    assert [run.state for run in grounds.ledger.runs()] == ["planned"]
+
+
+@pytest.mark.parametrize("state", ["completed", "stopped-early", "diverged", "out-of-memory"])
+def test_a_run_that_ended_is_never_trained_again(grounds: Grounds, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    from testigo.campaign import planned_runs
+    from testigo.conductor import train
+    from testigo.training import start
+
+    def ended(*arguments: Any, on_start: Any, **options: Any) -> dict[str, Any]:
+        on_start(1)
+        return {"state": state, "cause": "so it was", "updates": 6, "seconds": 1.0}
+
+    monkeypatch.setattr(start, "train", ended)
+    train.train(grounds, planned_runs(grounds.campaign)[0])
+    (run,) = grounds.ledger.runs()
+    assert (run.state, run.updates, run.attempts) == (state, 6, 1)
+    train.train(grounds, planned_runs(grounds.campaign)[0])
+    assert grounds.ledger.runs() == (run,)
+
+
+def test_without_a_control_that_ended_well_nothing_is_compared_and_it_is_said(grounds: Grounds) -> None:
+    from testigo.conductor import judge
+
+    assert judge.compare_runs(grounds) is None
+    assert "there is nothing to compare" in grounds.reporter.said[-1]  # type: ignore[attr-defined]
+
+
+def test_what_the_data_gate_stops_is_recorded_before_any_compute(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from testigo.conductor import look
+    from testigo.conductor.opening import opened
+    from testigo.ledger import campaign_state
+
+    settings = tiny.campaign({"rules": {"E103": {"minimum": 0.99}}})
+    with opened(settings, tmp_path / "w", Heard()) as grounds:
+        look.look(grounds)  # a warning stops nothing
+        rule = grounds.campaign.folder / "strict.py"
+        rule.write_text(STRICT)
+    settings = tiny.campaign({"rules": ["strict.py"]})
+    with opened(settings, tmp_path / "w", Heard()) as grounds:
+        with pytest.raises(GateFailed, match="X902"):
+            look.look(grounds)
+        assert campaign_state([], grounds.ledger.events()) == "gate-failed"
+
+
+STRICT = '''
+from testigo.gates.data import DataEvidence
+from testigo.rules import Finding, Passed, found, rule
+
+
+@rule("X902", "never-good-enough", "stop", phase="data")
+def never(evidence: DataEvidence) -> Finding | Passed:
+    """Nothing is good enough.
+
+    Why it matters: it does not.
+
+    What to do: nothing.
+
+    Source: this test.
+    """
+    return found("it is what it is")
+'''
+
+
+def test_the_last_words_of_a_worker_are_heard(tmp_path: Path) -> None:
+    from testigo.training import start
+    from testigo.training.launchers import local
+
+    heard, folder = Heard(), tmp_path
+    finding = {"severity": "stop", "code": "T101", "name": "non-finite", "observed": "nan"}
+
+    def worker(*arguments: Any, **options: Any) -> Iterator[None]:
+        yield  # the only look while it goes; what follows is written between it and the end
+        _append(folder / "steps.jsonl", {"update": 1, "loss": 2.0, "seconds": 0.1})
+        _append(folder / "findings.jsonl", finding)
+        (folder / "result.json").write_text(json.dumps({"state": "diverged"}))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "start", worker)
+        start.train(folder / "spec.json", n_updates=1, reporter=heard, on_start=lambda pid: None)
+    assert heard.steps == [(f"train {folder.name}", 1, 1)]
+    assert heard.said == ["  stop T101 non-finite: nan"]
+
+
+def test_each_line_of_a_growing_file_is_read_once_and_half_a_line_waits(tmp_path: Path) -> None:
+    from testigo.training.start import Tail
+
+    path = tmp_path / "steps.jsonl"
+    _append(path, {"update": 0})
+    tail = Tail(path)
+    assert list(tail.new()) == []
+    with path.open("a") as file:
+        file.write('{"update": 1}\n{"upd')
+    assert list(tail.new()) == [{"update": 1}]
+    assert list(tail.new()) == []
+    with path.open("a") as file:
+        file.write('ate": 2}\n')
+    assert list(tail.new()) == [{"update": 2}]
+    path.write_text('{"update": 1}\n')  # a resume cut it
+    assert list(tail.new()) == []
+    _append(path, {"update": 2})
+    assert list(tail.new()) == [{"update": 2}]
+
+
+def test_a_file_that_is_not_there_yet_has_no_lines(tmp_path: Path) -> None:
+    from testigo.training.start import Tail
+
+    tail = Tail(tmp_path / "steps.jsonl")
+    assert list(tail.new()) == []
+    _append(tmp_path / "steps.jsonl", {"update": 1})
+    assert list(tail.new()) == [{"update": 1}]
+
+
+def _append(path: Path, line: dict[str, Any]) -> None:
+    with path.open("a") as file:
+        file.write(json.dumps(line) + "\n")
