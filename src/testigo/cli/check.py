@@ -26,7 +26,7 @@ def check(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Json
     if as_json:
         print_json({**verdict_to_json(verdict), "lengths": checked.lengths, "rows": counts})
     else:
-        columns = ("split", "rows", "median", "p95", "longest", "longest row", "answer's longest")
+        columns = ("split", "rows", "median", "p95", "longest", "longest row", "answer's longest", "dropped", "cut")
         show_table(
             columns,
             [_cells(split, lengths) for split, lengths in checked.lengths.items()],
@@ -43,4 +43,5 @@ def check(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Json
 
 def _cells(split: str, lengths: dict[str, Any]) -> tuple[str, ...]:
     numbers = (lengths["rows"], f"{lengths['median']:.0f}", f"{lengths['p95']:.0f}", lengths["longest"])
-    return (split, *map(str, numbers), lengths["longest_row"], str(lengths["longest_answer"]))
+    after = (lengths["longest_answer"], lengths["dropped"], lengths["input_truncated"])
+    return (split, *map(str, numbers), lengths["longest_row"], *map(str, after))

@@ -6,6 +6,7 @@ from testigo.gates.backward import BackwardEvidence
 from testigo.model.activations import checkpoint_activations
 from testigo.model.adapter import declared_names, is_zero_gradient_expected_first
 from testigo.pilot.bench import Bench, gradients, relative_error
+from testigo.training.optimizer import gradient_scaler
 
 
 def worst_case(bench: Bench) -> None:
@@ -21,6 +22,7 @@ def worst_case(bench: Bench) -> None:
 def collect(bench: Bench) -> BackwardEvidence:
     """Gradients of a small sample, without dropout, so that the same rows must give the same gradient."""
     session, model, rows = bench.session, bench.model, bench.sample
+    scaler, session.scaler = session.scaler, gradient_scaler("fp32", session.device)  # gradients as they are
     model.eval()
 
     def gradient(parts: list[list[int]]) -> tuple[dict[str, object], float]:
@@ -37,6 +39,7 @@ def collect(bench: Bench) -> BackwardEvidence:
     if bench.settings.training.activation_checkpointing:
         checkpointing = _checkpointing_error(bench)
     session.optimizer.zero_grad(set_to_none=True)
+    session.scaler = scaler
     return BackwardEvidence(
         precision=bench.settings.model.precision,
         trained=tuple(session.parameters),

@@ -9,7 +9,7 @@ import numpy as np
 
 from testigo.campaign import Campaign
 from testigo.corpus import Corpus, Row
-from testigo.encoding import EncodedRow, Encoder
+from testigo.encoding import EncodedRow, Encoder, Lengths
 from testigo.model.base import BaseFiles
 from testigo.model.encoder import encoder_for
 from testigo.model.load import load_config, load_tokenizer
@@ -60,11 +60,12 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
         pad_id=int(pad_id),
     )
     verdict = judge_evidence([data.collect(tensors)], campaign, phases=("data",))
-    return Checked(verdict, encoder, encoded, raw, {split: _summary(rows) for split, rows in encoded.items()})
+    summaries = {split: _summary(rows, lengths[split]) for split, rows in encoded.items()}
+    return Checked(verdict, encoder, encoded, raw, summaries)
 
 
-def _summary(rows: tuple[EncodedRow, ...]) -> dict[str, Any]:
-    """Lengths of a split [tokens]: median, 95th percentile, the longest with its row."""
+def _summary(rows: tuple[EncodedRow, ...], lengths: Lengths) -> dict[str, Any]:
+    """Lengths of a split [tokens]: median, 95th percentile, the longest with its row; rows left out or cut."""
     every = np.array([row.n_tokens for row in rows])
     answers = np.array([row.n_supervised for row in rows])
     longest = rows[int(every.argmax())]
@@ -77,4 +78,6 @@ def _summary(rows: tuple[EncodedRow, ...]) -> dict[str, Any]:
         "longest_row": longest.id,
         "supervised_tokens": int(answers.sum()),
         "longest_answer": int(answers.max()),
+        "dropped": len(lengths.dropped),
+        "input_truncated": len(lengths.truncated_input),
     }

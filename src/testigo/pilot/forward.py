@@ -28,13 +28,15 @@ def collect(bench: Bench, *, weights_before: str) -> ForwardEvidence:
         padded = supervised_logits(model, bench.padded(rows))
         base = _base_logits(model, bench, rows)
         change = _neighbour_change(bench, rows)
+    with evaluating(model):  # outside of autocast: the other path computes in fp32
+        exact = torch.cat([supervised_logits(model, bench.packed([row])) for row in rows])
     targets = packed.targets
     size = float(alone.abs().max())
     return ForwardEvidence(
         rows=packed.row_ids,
         precision=bench.settings.model.precision,
         loss=float(cross_entropy(together, targets)),
-        loss_fp32=-float(log_softmax(alone.double(), -1)[torch.arange(len(targets)), targets].mean()),
+        loss_fp32=-float(log_softmax(exact.double(), -1)[torch.arange(len(targets)), targets].mean()),
         logits_finite=bool(torch.isfinite(together).all()),
         base_row_loss=float(cross_entropy(base, targets)),
         vocabulary_size=together.shape[1],
