@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 
 from testigo.cli import terminal
+from testigo.cli.output import folded
 from testigo.cli.terminal import Terminal
 
 
@@ -37,3 +41,35 @@ def test_two_steps_are_told_apart_and_said_words_stay(capsys: pytest.CaptureFixt
         shown.progress("train b", 3, 3)
     words = [line.split(":")[0] for line in capsys.readouterr().err.splitlines()]
     assert words == ["train a", "run a", "train b"]
+
+
+class Screen(io.StringIO):
+    """A terminal of 80 columns."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_a_bar_is_drawn_while_a_step_goes_and_its_end_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(terminal.sys, "stderr", screen)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    with Terminal() as shown:
+        shown.progress("train control-s0-0123456789", 0, 0, "the model is loaded")
+        shown.progress("train control-s0-0123456789", 200, 300, "loss 1.000, validation 2.000, 0.1 s an update")
+        shown.progress("train control-s0-0123456789", 300, 300, "loss 0.900, validation 1.900")
+    seen = screen.getvalue()
+    assert "200/300" in seen
+    assert "loss 1.000, validation 2.000" in seen
+    assert "0.1 s an update" not in seen, "what there is no room for is left out whole"
+    assert seen.splitlines()[-1].startswith("train control-s0-0123456789: 300/300, loss 0.900")
+
+
+def test_lines_fold_at_words_on_a_terminal_and_a_path_stays_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    path = "/a/very/long/folder/name/that/is-longer/than/a-line/of-the/screen.txt"
+    text = folded(f"the evidence is in {path} and one may look at it", Console(file=Screen(), width=40), "  ")
+    assert path in text
+    assert all(len(line) <= 40 for line in text.splitlines() if path not in line)
+    assert folded("a b " * 50, Console(file=io.StringIO(), width=40), "  ") == "a b " * 50

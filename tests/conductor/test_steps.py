@@ -164,7 +164,7 @@ def test_the_last_words_of_a_worker_are_heard(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "start", worker)
         start.train(folder / "spec.json", n_updates=1, reporter=heard, on_start=lambda pid: None)
-    assert heard.steps == [(f"train {folder.name}", 1, 1)]
+    assert heard.steps == [(f"train {folder.name}", 0, 0), (f"train {folder.name}", 1, 1)]
     assert heard.said == ["  stop T101 non-finite: nan"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,7 +38,21 @@ def console(*, results: bool = False) -> Console:
 
 def say(text: str, style: str | None = None) -> None:
     """Prose and progress, on standard error."""
-    console().print(text, style=style)
+    to = console()
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    to.print(folded(text, to, indent), style=style)
+
+
+def folded(text: str, to: Console, indent: str, *, first: str = "") -> str:
+    """Lines of whole words on a terminal, continued under an indent; one line in a file, which is searched by lines."""
+    if not to.file.isatty():
+        return text
+    one, *others = text.split("\n") or [""]
+    fold = textwrap.TextWrapper(to.width, initial_indent=first, subsequent_indent=indent)
+    fold.break_long_words = fold.break_on_hyphens = False  # a path stays one word
+    lines = [fold.fill(one).removeprefix(first)]
+    fold.initial_indent = indent
+    return "\n".join([*lines, *(fold.fill(line) for line in others)])
 
 
 def show(text: str = "", style: str | None = None) -> None:
@@ -75,9 +90,11 @@ def _finite(value: Any) -> Any:
 
 def ending(*, next_command: str, checked: str = "", not_checked: str = "") -> None:
     """How each command ends: what was and what was not checked, and the command that comes next."""
+    to = console()
     for label, text in (("checked", checked), ("not checked", not_checked), ("next", next_command)):
         if text:
-            say(f"{label + ':':<13}{text}", style="dim" if label != "next" else None)
+            line = folded(f"{label + ':':<13}{text}", to, " " * 13)
+            to.print(line, style="dim" if label != "next" else None)
 
 
 def print_problems(problems: Sequence[Problem], *, as_json: bool) -> None:
@@ -107,10 +124,11 @@ def _print_problem(problem: Problem) -> None:
     text = Text(place, style="bold red")
     if picture:
         text.append(f"\n{picture}", style="not bold default")
+    to = console()
     for label, words in (("expected", problem.expected), ("found", problem.found), ("do", problem.action)):
         text.append(f"\n  {label + ':':<10}", style="not bold cyan")
-        text.append(words, style="not bold default")
-    console().print(text)
+        text.append(folded(words, to, " " * 12, first=" " * 12), style="not bold default")
+    to.print(text)
 
 
 def named(campaign: Path, workspace: Path | None) -> str:

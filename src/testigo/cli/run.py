@@ -56,7 +56,7 @@ def _confirm_samples(grounds: Grounds, *, looks: bool) -> None:
         checked = check(grounds.campaign, grounds.corpus, grounds.base)
         by_category = {row.category: row for row in reversed(checked.rows["train"])}
         print_rows(checked.encoder, list(by_category.values()), results=False)
-        if not typer.confirm("Do these samples show what the model should see (green counts in the loss)?", err=True):
+        if not typer.confirm("Do these samples show what the model should see (green is learned)?", err=True):
             raise WorkspaceError(
                 expected="samples that show what the model should see",
                 found="somebody looked and said no",

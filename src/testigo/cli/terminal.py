@@ -11,6 +11,8 @@ from types import TracebackType
 from testigo.cli.output import console, say
 
 LOG_EVERY_SECONDS = 60.0
+_BAR_WIDTH = 8
+_TIME_WIDTH = 5
 
 
 class Terminal(AbstractContextManager["Terminal"]):
@@ -31,20 +33,25 @@ class Terminal(AbstractContextManager["Terminal"]):
         say(text)
 
     def progress(self, step: str, done: int, of: int, note: str = "") -> None:
-        """How far a step is. Its end stays as a line; what comes before is a bar, or a line a minute in a plain log."""
-        log = self._log.setdefault(step, _Logged(time.monotonic(), done))
+        """How far a step is; `of` is 0 while nobody knows. Its end stays as a line.
+
+        What comes before is a bar, or a line a minute in a plain log.
+        """
+        log = self._log.setdefault(step, _Logged(time.monotonic()))
         if log.is_ended:
             return
-        if done >= of:
+        if 0 < of <= done:
             log.is_ended = True
             self.say(f"{step}: {done}/{of}{_after(note)} ({_humane(log.seconds())})")
         elif sys.stderr.isatty():
-            if self._bar is None or self._bar.step != step:
+            if self._bar is None or (self._bar.step, self._bar.of) != (step, of):
                 self._end_bar()
                 self._bar = _Bar(step, of)
             self._bar.update(done, note)
-        elif log.is_due():
+        elif of and log.is_due():
             say(f"{step}: {done}/{of}{log.remaining(done, of)}{_after(note)}")
+        if of:
+            log.count(done)
 
     def _end_bar(self) -> None:
         if self._bar is not None:
@@ -59,21 +66,29 @@ class _Bar:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
         from rich.table import Column
 
-        self.step = step
+        self.step, self.of = step, of
+        of_all = TextColumn("{task.completed}/{task.total}", table_column=Column(no_wrap=True))
+        left = TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True))
+        screen = console()
         self._bar = Progress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
-            BarColumn(bar_width=12),
-            TextColumn("{task.completed}/{task.total}", table_column=Column(no_wrap=True)),
-            TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
-            TextColumn("{task.fields[note]}", style="dim", table_column=Column(no_wrap=True, overflow="ellipsis")),
-            console=console(),
+            BarColumn(bar_width=_BAR_WIDTH),
+            *([of_all, left] if of else []),
+            TextColumn("{task.fields[note]}", style="dim", table_column=Column(no_wrap=True)),
+            console=screen,
             transient=True,
         )
-        self._task = self._bar.add_task(step, total=of, note="")
+        counts = len(f" {of}/{of} ") + _TIME_WIDTH if of else 0
+        self._room = screen.width - len(step) - _BAR_WIDTH - counts - 3
+        self._task = self._bar.add_task(step, total=of or None, note="")
         self._bar.start()
 
     def update(self, done: int, note: str) -> None:
-        self._bar.update(self._task, completed=done, note=note)
+        """As many of the note's parts as there is room for: half a number misleads."""
+        parts = note.split(", ")
+        while parts and len(", ".join(parts)) > self._room:
+            parts.pop()
+        self._bar.update(self._task, completed=done, note=", ".join(parts))
 
     def stop(self) -> None:
         self._bar.stop()
@@ -81,12 +96,16 @@ class _Bar:
 
 @dataclass
 class _Logged:
-    """A step in a plain log: when it began and with how much done, and when it was last told."""
+    """A step: when it began, when it was first counted and with how much done, and when a plain log was last told."""
 
     began: float
-    first: int
+    counted: tuple[float, int] | None = None
     told: float | None = None
     is_ended: bool = False
+
+    def count(self, done: int) -> None:
+        """A resumed run does not begin at 0, and loading the model is no part of its speed."""
+        self.counted = self.counted or (time.monotonic(), done)
 
     def seconds(self) -> float:
         return time.monotonic() - self.began
@@ -99,9 +118,10 @@ class _Logged:
         return True
 
     def remaining(self, done: int, of: int) -> str:
-        if done <= self.first:
+        if self.counted is None or done <= self.counted[1]:
             return ""
-        return f", about {_humane(self.seconds() / (done - self.first) * (of - done))} left"
+        since, first = self.counted
+        return f", about {_humane((time.monotonic() - since) / (done - first) * (of - done))} left"
 
 
 def _after(note: str) -> str:

@@ -18,7 +18,7 @@ class Reporter(Protocol):
         """A step began or ended, or something was found."""
 
     def progress(self, step: str, done: int, of: int, note: str = "") -> None:
-        """A step goes on."""
+        """A step goes on; `of` is 0 while nobody knows how long it is."""
 
 
 def train(spec: Path, *, n_updates: int, reporter: Reporter, on_start: Callable[[int], object]) -> dict[str, Any]:
@@ -26,6 +26,7 @@ def train(spec: Path, *, n_updates: int, reporter: Reporter, on_start: Callable[
     folder = spec.parent
     (folder / "result.json").unlink(missing_ok=True)
     listen = _listener(folder, n_updates, reporter)
+    reporter.progress(f"train {folder.name}", 0, 0, "the model is loaded")
     try:
         for _ in local.start("testigo.training.worker", str(spec), log=folder / "log.txt", on_start=on_start):
             listen()
@@ -45,7 +46,8 @@ def _listener(folder: Path, n_updates: int, reporter: Reporter) -> Callable[[], 
             if "validation_loss" in line:
                 validation = f", validation {float(line['validation_loss']):.3f}"
             else:
-                note = f"loss {float(line['loss']):.3f}{validation}, {line['seconds']:.1f} s an update"
+                speed = f", {line['seconds']:.1f} s an update" if line["update"] < n_updates else ""
+                note = f"loss {float(line['loss']):.3f}{validation}{speed}"
                 reporter.progress(f"train {folder.name}", line["update"], n_updates, note)
         for found in findings.new():
             reporter.say(f"  {found['severity']} {found['code']} {found['name']}: {found['observed']}")
@@ -62,9 +64,10 @@ def follow(module: str, spec: Path, *, progress: Path, step: str, reporter: Repo
             told = json.loads(progress.read_text(encoding="utf-8"))
             if isinstance(told["of"], int):
                 reporter.progress(step, told["done"], told["of"])
-            elif told["now"]:
+            else:
                 reporter.progress(step, len(told["phases"]), len(told["of"]), told["now"])
 
+    reporter.progress(step, 0, 0, "the model is loaded")
     try:
         for _ in local.start(module, str(spec), log=spec.with_name("log.txt")):
             listen()
