@@ -23,14 +23,14 @@ import psutil
 if TYPE_CHECKING:
     from whole import Place
 
-WHOM = ("all", "conductor", "worker")
+WHOM = ("all", "conductor", "worker", "youngest")
 POLL_SECONDS = 0.002
 GIVE_UP_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
 class Kill:
-    """When and whom: as soon as a phase is seen, then after a while [s]; everybody, the conductor or its worker."""
+    """When and whom: as soon as a phase is seen, then after a while [s]; everybody, or one process of them."""
 
     phase: str
     after: float
@@ -120,7 +120,8 @@ def _kill(conductor: psutil.Process, whom: str) -> bool:
     """Whether there was somebody to kill."""
     with suppress(psutil.NoSuchProcess):
         below = conductor.children(recursive=True)
-        doomed = {"all": [conductor, *below], "conductor": [conductor], "worker": below[:1]}[whom]
+        everybody = [conductor, *below]
+        doomed = {"all": everybody, "conductor": [conductor], "worker": below[:1], "youngest": below[-1:]}[whom]
         for process in doomed:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)

@@ -63,7 +63,7 @@ def test_on_a_terminal_a_bar_is_drawn_while_a_step_goes_and_its_end_stays(monkey
     assert "200/300" in seen
     assert "loss 1.000, validation 2.000" in seen
     assert "0.1 s an update" not in seen, "what there is no room for is left out whole"
-    assert seen.splitlines()[-1].startswith("train control-s0-0123456789: 300/300, loss 0.900")
+    assert seen.splitlines()[-1].endswith("train control-s0-0123456789: 300/300, loss 0.900, validation 1.900 (0 s)")
 
 
 def test_lines_fold_at_words_on_a_terminal_and_a_path_stays_one_word(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,8 @@ def _prove(grounds: Grounds, folder: Path) -> None:
     if base.startswith("path:"):
         base = f"path:{(grounds.campaign.folder / base.removeprefix('path:')).resolve()}"
     answer = in_fresh_process(base)(folder)
+    if "ended_by" in answer:
+        raise local.interrupted(answer["ended_by"], folder)
     if not answer.get("ok"):
         raise VerificationFailed(
             expected="the control inputs reproduced by a fresh process",

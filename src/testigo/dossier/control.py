@@ -15,7 +15,8 @@ from testigo.model.base import locate
 from testigo.training.launchers.local import environment
 
 ControlCheck = Callable[[Path], Mapping[str, Any]]
-"""Given the adapter's folder, answers `{"ok", "outputs_equal", "control_rows", "faults": [...]}`."""
+"""Given the adapter's folder, answers `{"ok", "outputs_equal", "control_rows", "faults": [...]}`; with the
+number of a signal as `ended_by` when one ended its process."""
 
 
 def base_at_hand(reference: str) -> str:
@@ -61,7 +62,9 @@ def in_fresh_process(base: str, *, timeout_seconds: float = 3600) -> ControlChec
             answer = None
         if not isinstance(answer, dict):
             last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}, no message"])[-1]
-            return {"ok": False, "faults": [f"the process of the control inputs gave no answer: {last}"]}
+            answer = {"ok": False, "faults": [f"the process of the control inputs gave no answer: {last}"]}
+            if done.returncode < 0:
+                answer["ended_by"] = -done.returncode
         return answer
 
     return check

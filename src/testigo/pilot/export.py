@@ -18,7 +18,7 @@ from testigo.model import reproduction
 from testigo.model.export import export, merged_error
 from testigo.pilot.bench import Bench
 from testigo.training import checkpoint
-from testigo.training.launchers.local import environment
+from testigo.training.launchers.local import environment, interrupted
 
 N_CONTROL = 2
 
@@ -102,6 +102,8 @@ def _in_a_fresh_process(folder: Path, bench: Bench) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
+        if done.returncode < 0:
+            raise interrupted(-done.returncode, folder) from None
         raise TestigoError(
             expected="the export to load in a fresh process",
             found=(done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1],

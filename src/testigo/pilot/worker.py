@@ -6,10 +6,7 @@ so that a pilot that dies still tells how far it came. It judges nothing.
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
-import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +18,11 @@ from testigo.model.adapter import trained
 from testigo.model.device import platform_description
 from testigo.model.digest import weights_sha256
 from testigo.model.encoder import encoder_of
+from testigo.model.starter import end_with_starter
 from testigo.pilot import backward, data, export, forward, resume, update, validation
 from testigo.pilot.bench import Bench
 from testigo.pilot.phases import OutOfMemory, Phases
+from testigo.training.launchers.local import WorkerDied, interrupted
 from testigo.training.prepare import Prepared, prepare, session
 from testigo.training.spec import RunSpec
 
@@ -127,22 +126,19 @@ def _write_measured(folder: Path, bench: Bench) -> None:
     write_json(folder / "measured.json", measured)
 
 
-def _end_with_starter() -> None:
-    """End at once when whoever started this process is gone: the next start makes the pilot anew, in this folder."""
-    starter = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == starter:
-            time.sleep(0.1)
-        os._exit(3)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def main(arguments: list[str]) -> int:
     """Run one pilot; a user's error is one JSON line on standard error."""
-    _end_with_starter()
-    return exit_code_of(lambda: run(Path(arguments[0])))
+    end_with_starter()
+    return exit_code_of(lambda: _run(Path(arguments[0])))
+
+
+def _run(spec: Path) -> None:
+    try:
+        run(spec)
+    except WorkerDied as died:  # that of the resume
+        if died.exit_code > 0:
+            raise
+        raise interrupted(-died.exit_code, died.log) from died
 
 
 if __name__ == "__main__":

@@ -54,6 +54,16 @@ class WorkerDied(Exception):
         super().__init__(f"the worker ended by {how}; its last words are in {log}")
 
 
+def interrupted(number: int, where: Path) -> Interrupted:
+    """The error of a process that a signal ended."""
+    return Interrupted(
+        expected="a process that goes on to its end",
+        found=f"it was ended by {signal.Signals(number).name}",
+        where=str(where),
+        action="run the same command again to go on",
+    )
+
+
 def start(
     module: str, *arguments: str, log: Path, on_start: Callable[[int], object] = lambda pid: None
 ) -> Iterator[None]:
