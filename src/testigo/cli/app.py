@@ -111,6 +111,9 @@ def run(arguments: Sequence[str]) -> int:
         print_problems(error.problems, as_json=as_json)
         return error.exit_code
     except _UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # `testigo` alone: its help is the whole message
+            say(error.format_message())
+            return 2
         print_problems([_usage_problem(error)], as_json=as_json)
         return 2
     except (KeyboardInterrupt, typer.Abort):

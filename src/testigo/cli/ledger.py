@@ -93,11 +93,13 @@ def verify(
         faults = verify_export(campaign)
         n_events = sum(1 for line in campaign.read_bytes().splitlines() if line.strip())
         not_checked = "whether the last events were cut off: a file alone cannot show it"
+        next_command = "get an unchanged copy" if faults else "testigo verify DOSSIER"
     else:
         with _ledger(campaign, workspace) as ledger:
             faults = ledger.verify()
             n_events = _count(ledger)
         not_checked = "what the events say about files; `testigo verify` does"
+        next_command = f"testigo {'ledger list' if faults else 'status'} {short(campaign)}"
     if as_json:
         print_json({"ok": not faults, "events": n_events, "faults": list(faults)})
     else:
@@ -105,7 +107,7 @@ def verify(
     ending(
         checked="the order, the content and the chain of all events",
         not_checked=not_checked,
-        next_command=f"testigo ledger list {short(campaign)}" if faults else f"testigo status {short(campaign)}",
+        next_command=next_command,
     )
     if faults:
         raise typer.Exit(1)

@@ -34,7 +34,7 @@ def note(
 
     found = Workspace.find(campaign, workspace)
     with Ledger.open(found.ledger_path, create=False) as ledger:
-        if text is None:
+        if text is None and not invalid:
             _list(ledger.events(kinds.NOTE, run), as_json)
         elif invalid:
             _needs_run(run)
@@ -68,8 +68,8 @@ def _tell(number: int, what: str, as_json: bool, run: str | None, gate: str | No
         show(f"event {number}: {what}")
 
 
-def _words(text: str) -> str:
-    words = (sys.stdin.read() if text == "-" else text).strip()
+def _words(text: str | None) -> str:
+    words = (sys.stdin.read() if text == "-" else text or "").strip()
     if not words:
         raise TestigoError(
             expected="a note in words", found="nothing", where="testigo note", action='testigo note campaign.yaml "…"'
