@@ -94,10 +94,11 @@ def test_a_base_that_was_only_touched_is_the_same(place: Place, monkeypatch: pyt
     assert place.events() == before
 
 
-def test_a_gate_that_stops_ends_with_code_1_and_a_waiver_with_a_reason_lets_it_pass(
-    finished: Finished, tmp_path: Path
+def test_a_gate_that_stops_ends_with_code_1_before_any_compute_where_it_can(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = finished.piloted.copy(tmp_path / "stopped")
+    monkeypatch.setattr(subprocess, "Popen", _no_process)
     (place.folder / "own_rules.py").write_text(OWN_RULE)
     place.change({"rules": ["own_rules.py"]})
     stopped = place.testigo("run", "--json")
@@ -107,14 +108,26 @@ def test_a_gate_that_stops_ends_with_code_1_and_a_waiver_with_a_reason_lets_it_p
     assert problem["found"] == "36 training rows"
     assert place.testigo("status", "--json").document == {"campaign": "tiny", "state": "gate-failed", "runs": []}
     assert place.events(kinds.RUN_PLANNED) == ()
-    place.change({"waive": {"X901": "only a rehearsal of the mechanics"}})
+
+
+def test_a_waiver_with_a_reason_lets_a_finding_pass_and_stays_in_the_ledger(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = finished.piloted.copy(tmp_path / "waived")
+    monkeypatch.setattr(subprocess, "Popen", _no_process)
+    (evidence,) = place.workspace.glob("pilot/*/evidence.json")
+    kept = evidence.read_text()
+    evidence.write_text(kept.replace('"training_mode_during": false', '"training_mode_during": true'))
+    assert evidence.read_text() != kept
+    place.change({"waive": {"V101": "the noise is known and small"}})
     passed = place.testigo("pilot", "--json")
     assert passed.code == 0, passed.err
-    assert [finding["code"] for finding in passed.document["findings"]] == ["X901"]
-    assert passed.document["waived"] == {"X901": "only a rehearsal of the mechanics"}
-    assert [event.body for event in place.events(kinds.GATE_WAIVED)] == [
-        {"code": "X901", "reason": "only a rehearsal of the mechanics"}
-    ]
+    assert [finding["code"] for finding in passed.document["findings"]] == ["V101"]
+    assert passed.document["waived"] == {"V101": "the noise is known and small"}
+    verdicts = {row["phase"]: row["verdict"] for row in passed.document["phases"]}
+    assert verdicts["validation"] == "waived"
+    waived = [event.body for event in place.events(kinds.GATE_WAIVED)]
+    assert waived == [{"code": "V101", "reason": "the noise is known and small"}]
     assert place.testigo("status", "--json").document["state"] == "planned"
 
 

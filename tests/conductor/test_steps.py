@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,17 @@ def test_events_about_different_things_do_not_hide_each_other(grounds: Grounds) 
     for split, sha256 in (("validation", "1"), ("test", "2"), ("validation", "1"), ("test", "3")):
         grounds.record(kinds.COMPARED, {"split": split, "sha256": sha256}, about=("split",))
     assert [event.body["sha256"] for event in grounds.ledger.events(kinds.COMPARED)] == ["1", "2", "3"]
+
+
+def test_rows_that_a_killed_process_left_half_written_do_not_stay(tiny: Tiny, grounds: Grounds) -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    for suffix in ("new", "old"):
+        left = grounds.workspace.root / "corpus" / f".{tiny.corpus.fingerprint}.{process.pid}.{suffix}"
+        (left / "sealed").mkdir(parents=True)
+        (left / "sealed" / "test.parquet").write_text("rows")
+    assert grounds.corpus.folder.is_dir()
+    assert list((grounds.workspace.root / "corpus").iterdir()) == [grounds.corpus.folder]
 
 
 def test_a_run_is_recorded_before_it_starts_and_its_refusal_with_its_cause(

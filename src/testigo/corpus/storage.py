@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from testigo.corpus.row import Row, digest_of, file_digest
 from testigo.errors import DataError, WorkspaceError
 
@@ -113,7 +115,7 @@ def write_corpus(folder: Path, splits: Mapping[str, Sequence[Row]], manifest: Ma
         When the disk is full or the folder cannot be written; nothing half-written stays.
     """
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.new")
-    shutil.rmtree(aside, ignore_errors=True)
+    _remove_left_by_the_dead(folder)
     try:
         (aside / "sealed").mkdir(parents=True)
         written = {name: _write_split(aside / file, splits[name]) for name, file in FILES.items()}
@@ -135,6 +137,14 @@ def write_corpus(folder: Path, splits: Mapping[str, Sequence[Row]], manifest: Ma
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return whole
+
+
+def _remove_left_by_the_dead(folder: Path) -> None:
+    """What a killed process had written aside: it holds rows, the sealed ones too."""
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        writer = left.name.split(".")[-2]
+        if writer == str(os.getpid()) or (writer.isdigit() and not psutil.pid_exists(int(writer))):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _take_place(aside: Path, folder: Path) -> None:
