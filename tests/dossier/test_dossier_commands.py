@@ -62,5 +62,5 @@ def test_verify_exits_with_one_and_names_the_file(dossier: Path, capsys: pytest.
 
 
 def test_verify_of_something_else_is_a_fault_in_four_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["verify", str(tmp_path / "nowhere"), "--json"]) == 1
+    assert run(["verify", str(tmp_path / "nowhere"), "--json"]) == 2
     assert document(capsys)["problems"][0]["found"] == "no such folder"

@@ -312,3 +312,14 @@ def _on_learned(bench: Bench) -> Bench:
     learned = replace(bench)
     learned.__dict__["sample"] = bench.sample[:2]
     return learned
+
+
+def test_an_output_too_short_for_the_answers_is_told_before_anything_is_generated(tmp_path: Path, tiny: Tiny) -> None:
+    import whole
+
+    place = whole.make(tmp_path / "short", {"evaluation.max_new_tokens": 2})
+    answer = place.testigo("check", "--json")
+    assert answer.code == 1
+    (finding,) = (one for one in answer.document["findings"] if one["severity"] == "stop")
+    assert finding["code"] == "V109"
+    assert "max_new_tokens is 2" in finding["observed"]

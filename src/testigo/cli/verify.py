@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from testigo.cli.output import JsonFlag, ending, print_json, short, show
+from testigo.errors import WorkspaceError
 
 
 def verify(
@@ -32,6 +33,13 @@ def verify(
     from testigo.dossier import in_fresh_process, verify_dossier
     from testigo.dossier.control import base_at_hand
 
+    if not any((folder / name).is_file() for name in ("dossier.json", "SHA256SUMS", "testigo.json")):
+        raise WorkspaceError(
+            expected="a dossier's folder, or an adapter's",
+            found="no dossier.json and no testigo.json in it" if folder.is_dir() else "no such folder",
+            where=str(folder),
+            action="name the folder `dossier` in a campaign's workspace, or the folder of an export",
+        )
     named = base or _named_base(folder)
     why = "--no-control" if no_control else "" if base else base_at_hand(named) if named else "give --base BASE"
     control = None if why else in_fresh_process(named)

@@ -10,6 +10,7 @@ import numpy as np
 from testigo.campaign import Campaign
 from testigo.corpus import Corpus, Row
 from testigo.encoding import EncodedRow, Encoder, Lengths
+from testigo.gates import ValidationEvidence
 from testigo.model.base import BaseFiles
 from testigo.model.encoder import encoder_for
 from testigo.model.load import load_config, load_tokenizer
@@ -59,7 +60,12 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
         layout=campaign.encoding.layout,
         pad_id=int(pad_id),
     )
-    verdict = judge_evidence([data.collect(tensors)], campaign, phases=("data",))
+    # Whether answers fit into an output is known before anything is generated.
+    outputs = ValidationEvidence(
+        max_new_tokens=campaign.evaluation.max_new_tokens,
+        target_longest_tokens=max(row.n_supervised for rows in encoded.values() for row in rows),
+    )
+    verdict = judge_evidence([data.collect(tensors), outputs], campaign, phases=("data",), also=("V109",))
     summaries = {split: _summary(rows, lengths[split]) for split, rows in encoded.items()}
     return Checked(verdict, encoder, encoded, raw, summaries)
 

@@ -38,12 +38,14 @@ def judge_pilot(folder: Path, campaign: Campaign) -> Verdict:
     return verdict
 
 
-def judge_evidence(evidence: Iterable[object], campaign: Campaign, *, phases: tuple[str, ...] = ()) -> Verdict:
-    """All gate rules (or those of some phases), the campaign's own among them, with its limits and waivers."""
+def judge_evidence(
+    evidence: Iterable[object], campaign: Campaign, *, phases: tuple[str, ...] = (), also: tuple[str, ...] = ()
+) -> Verdict:
+    """All gate rules (or those of some phases, and some codes), the campaign's own too, with its limits and waivers."""
     every = gate_rules(tuple(campaign.folder / file for file in campaign.rules.files))
     # Rules about a Trainer speak of what only a Trainer can do wrong: our own loop has no such evidence to give.
     own = [rule for rule in every if rule.evidence is not TrainerEvidence]
-    rules = [rule for rule in own if not phases or rule.phase in phases]
+    rules = [rule for rule in own if not phases or rule.phase in phases or rule.code in also]
     return judge(rules, evidence, limits=campaign.rules.limits, waivers=campaign.waive)
 
 
