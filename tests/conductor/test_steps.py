@@ -115,6 +115,40 @@ def test_a_run_that_ended_is_never_trained_again(grounds: Grounds, monkeypatch: 
     assert grounds.ledger.runs() == (run,)
 
 
+def test_a_run_that_an_amendment_took_out_of_the_plan_does_not_keep_the_campaign_open(
+    tiny: Tiny, tmp_path: Path
+) -> None:
+    from testigo.conductor.opening import opened
+    from testigo.ledger import campaign_state
+
+    def state(grounds: Grounds) -> str:
+        return campaign_state({run.id: run.state for run in grounds.ledger.runs()}, grounds.ledger.events())
+
+    with opened(tiny.campaign(), tmp_path / "w", Heard()) as grounds:
+        grounds.register()
+        old = _plan(grounds)
+        grounds.ledger.start_run(old)
+        grounds.ledger.end_run(old, state="interrupted")
+        assert state(grounds) == "interrupted"
+    with opened(tiny.campaign({"training.learning_rate": 1e-3}), tmp_path / "w", Heard()) as grounds:
+        assert grounds.register("it was too fast") == "amended"
+        new = _plan(grounds)
+        grounds.ledger.start_run(new)
+        grounds.ledger.end_run(new, state="completed")
+        grounds.record(kinds.COMPARED, {})
+        assert [run.state for run in grounds.ledger.runs()] == ["interrupted", "completed"]
+        assert state(grounds) == "completed"
+
+
+def _plan(grounds: Grounds) -> str:
+    from testigo.campaign import planned_runs
+
+    planned = planned_runs(grounds.campaign)[0]
+    run = grounds.spec(planned).run_id
+    grounds.ledger.plan_run(run, variant="control", seed=0, defines=grounds.definition(planned))
+    return run
+
+
 def test_without_a_control_that_ended_well_nothing_is_compared_and_it_is_said(grounds: Grounds) -> None:
     from testigo.conductor import judge
 
@@ -138,7 +172,7 @@ def test_what_the_data_gate_stops_is_recorded_before_any_compute(
     with opened(settings, tmp_path / "w", Heard()) as grounds:
         with pytest.raises(GateFailed, match="X902"):
             look.look(grounds)
-        assert campaign_state([], grounds.ledger.events()) == "gate-failed"
+        assert campaign_state({}, grounds.ledger.events()) == "gate-failed"
 
 
 STRICT = '''

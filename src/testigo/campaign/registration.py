@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +14,12 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def register(
-    campaign: Campaign, ledger: Ledger, *, reason: str | None = None, contents: Mapping[str, str] = _NOTHING
+    campaign: Campaign,
+    ledger: Ledger,
+    *,
+    reason: str | None = None,
+    contents: Mapping[str, str] = _NOTHING,
+    runs: Sequence[str] = (),
 ) -> str:
     """Freeze the campaign in the ledger, or amend the freeze.
 
@@ -27,6 +32,8 @@ def register(
         Why the campaign was changed after a run began.
     contents
         Digests of what the campaign only names, such as its rows and its base: other content is a change too.
+    runs
+        Ids of the runs that follow from the campaign.
 
     Returns
     -------
@@ -38,9 +45,9 @@ def register(
         When the campaign changed after a run began and no reason is given.
     """
     frozen = campaign.canonical()
-    events = [e for e in ledger.events() if e.kind in (kinds.CAMPAIGN_REGISTERED, kinds.CAMPAIGN_AMENDED)]
+    events = [e for e in ledger.events() if e.kind in kinds.FREEZES]
     if not events:
-        body = {"identity": campaign.identity(), "frozen": frozen, "contents": dict(contents)}
+        body = {"identity": campaign.identity(), "frozen": frozen, "contents": dict(contents), "runs": list(runs)}
         ledger.append(kinds.CAMPAIGN_REGISTERED, body)
         return "registered"
     before = events[-1].body
@@ -49,12 +56,12 @@ def register(
     if before["identity"] == campaign.identity() and not others:
         return "unchanged"
     changes = dict(_changes(before["frozen"], frozen)) | {f"content of {name}": both for name, both in others.items()}
-    runs = [run for run in ledger.runs() if run.attempts]
-    if runs and not reason:
+    begun = [run for run in ledger.runs() if run.attempts]
+    if begun and not reason:
         named = "; ".join(f"{key}: {_short(old)} → {_short(new)}" for key, (old, new) in list(changes.items())[:5])
         raise WorkspaceError(
             expected="the campaign as it was registered in this workspace",
-            found=f"changed after {len(runs)} {'run' if len(runs) == 1 else 'runs'} began: {named}",
+            found=f"changed after {len(begun)} {'run' if len(begun) == 1 else 'runs'} began: {named}",
             where=str(ledger.path.parent),
             action='give the reason with --amend "…", take the change back, or name another folder with --workspace',
         )
@@ -62,6 +69,7 @@ def register(
         "identity": campaign.identity(),
         "frozen": frozen,
         "contents": {**known, **contents},
+        "runs": list(runs),
         "changes": changes,
         "reason": reason or "before the first run",
     }

@@ -42,7 +42,7 @@ def status(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Jso
     with Ledger.open(found.ledger_path, create=False) as ledger:
         events = ledger.events()
         runs = [_now(found, run) for run in ledger.runs()]
-    state = campaign_state((run.state for run in runs), events)
+    state = campaign_state({run.id: run.state for run in runs}, events)
     if as_json:
         print_json({"campaign": found.campaign_name, "state": state, "runs": [_document(run) for run in runs]})
     else:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from testigo.campaign import Campaign, PlannedRun, Workspace, run_definition, run_id
+from testigo.campaign import Campaign, PlannedRun, Workspace, planned_runs, run_definition, run_id
 from testigo.campaign.registration import register
 from testigo.corpus import Corpus, build
 from testigo.disk import read_lines
@@ -121,7 +121,8 @@ class Grounds:
     def register(self, reason: str | None = None) -> str:
         """Freeze campaign, rows and base in the ledger, or amend the freeze; see `testigo.campaign.registration`."""
         contents = {"the corpus": self.corpus.fingerprint, "the base": self.base.digest}
-        return register(self.campaign, self.ledger, reason=reason, contents=contents)
+        runs = [self.spec(planned).run_id for planned in planned_runs(self.campaign)]
+        return register(self.campaign, self.ledger, reason=reason, contents=contents, runs=runs)
 
     def record(self, kind: str, body: dict[str, Any], *, run: str | None = None, about: tuple[str, ...] = ()) -> None:
         """Append an event, unless the last of its kind about the same run and values of `about` already says so."""

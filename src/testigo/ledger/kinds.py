@@ -23,5 +23,7 @@ EXPORTED: Final = "exported"
 DOSSIER_WRITTEN: Final = "dossier-written"
 NOTE: Final = "note"
 
+FREEZES: Final = frozenset({CAMPAIGN_REGISTERED, CAMPAIGN_AMENDED})
+"""What was promised: the last of these holds."""
 RUN_STATE_KINDS: Final = frozenset({RUN_PLANNED, RUN_STARTED, RUN_ENDED, RUN_INVALIDATED})
 """These change a run's state and are written by the methods for runs alone, which refuse impossible changes."""

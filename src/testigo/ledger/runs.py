@@ -139,15 +139,19 @@ def known(runs: Mapping[str, Run], run: str) -> Run:
     )
 
 
-def campaign_state(states: Iterable[str], events: Iterable[Event]) -> str:
+def campaign_state(states: Mapping[str, str], events: Iterable[Event]) -> str:
     """One word for a whole campaign: the liveliest of its runs' states, or how far it came before the first.
 
     Parameters
     ----------
     states
-        Of the recorded runs, as they are seen now.
+        Of the recorded runs by their ids, as they are seen now. Those that an amendment took out of the plan do not
+        count.
     """
-    recorded, body_of = set(states), {event.kind: event.body for event in events}
+    events = tuple(events)
+    body_of = {event.kind: event.body for event in events}
+    plans = [e.body["runs"] for e in events if e.kind in kinds.FREEZES and "runs" in e.body]
+    recorded = {state for run, state in states.items() if not plans or run in plans[-1]}
     for state in ("running", "interrupted", "planned"):
         if state in recorded:
             return state

@@ -99,7 +99,7 @@ def overview(site: Site) -> Overview:
     numbers = [row.n_updates for row in rows]
     return Overview(
         question=(campaign.question or "") if campaign else "",
-        state=campaign_state((row.state for row in rows if row.id), site.events),
+        state=campaign_state({row.id: row.state for row in rows if row.id}, site.events),
         now=_now(site, rows),
         conclusion=_conclusion(site),
         stages=tuple(_stages(site, rows, metric)),
