@@ -23,14 +23,17 @@ import psutil
 if TYPE_CHECKING:
     from whole import Place
 
-WHOM = ("all", "conductor", "worker", "youngest")
+WHOM = ("all", "conductor", "worker", "youngest", "asked")
 POLL_SECONDS = 0.002
 GIVE_UP_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
 class Kill:
-    """When and whom: as soon as a phase is seen, then after a while [s]; everybody, or one process of them."""
+    """When and whom: as soon as a phase is seen, then after a while [s]; everybody, or one process of them.
+
+    `asked` is no kill: the conductor gets what Ctrl-C sends.
+    """
 
     phase: str
     after: float
@@ -120,6 +123,9 @@ def _kill(conductor: psutil.Process, whom: str) -> bool:
     """Whether there was somebody to kill."""
     with suppress(psutil.NoSuchProcess):
         below = conductor.children(recursive=True)
+        if whom == "asked":
+            conductor.send_signal(signal.SIGINT)
+            return True
         everybody = [conductor, *below]
         doomed = {"all": everybody, "conductor": [conductor], "worker": below[:1], "youngest": below[-1:]}[whom]
         for process in doomed:

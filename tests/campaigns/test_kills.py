@@ -26,7 +26,7 @@ def test_a_campaign_killed_in_each_of_its_phases_ends_bit_for_bit_as_one_never_k
     phases = sorted(
         ("baseline", pilot, training, "saving", "evaluating", "proving"), key=_place(kills.PHASES, training)
     )
-    whom = [*kills.WHOM, *kills.WHOM[:2]]
+    whom = [*kills.WHOM, kills.WHOM[0]]
     generator.shuffle(whom)
     planned = [
         kills.Kill(phase, generator.uniform(0.0, min(kills.LASTS.get(phase, 0.3), 2.0)), who)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -28,6 +29,11 @@ SETTINGS: dict[str, Any] = {
     "training.validate_every": 5,
     "training.checkpoint": {"every": 3, "keep": 2},
 }
+
+
+def _hears_interruptions() -> None:
+    """A shell starts what it puts into the background deaf to Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class Place:
         return subprocess.Popen(
             [sys.executable, "-m", "testigo", *named], start_new_session=True, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.PIPE, preexec_fn=_hears_interruptions,
         )  # fmt: skip
 
     def change(self, changes: Mapping[str, Any]) -> None:
