@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import resource
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 import torch
 
@@ -142,10 +146,20 @@ def test_an_evaluation_that_cannot_write_says_so_and_leaves_nothing_half(
     assert len(read_lines(tmp_path / "out" / "validation.jsonl")) == 12
 
 
-def test_an_evaluation_that_lost_its_starter_ends(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    starters = iter([100, 100, 100])
-    monkeypatch.setattr("os.getppid", lambda: next(starters, 1))
-    with pytest.raises(SystemExit) as ended:
-        worker.evaluate(asked(tiny.spec(), tmp_path))
-    assert ended.value.code == 3
-    assert not (tmp_path / "validation.jsonl").exists()
+def test_an_evaluation_that_lost_its_starter_ends(tiny: Tiny, tmp_path: Path) -> None:
+    spec = asked(tiny.spec(), tmp_path / "out").write(tmp_path / "spec.json")
+    code = (
+        "import os, subprocess, sys; env = os.environ | {'TESTIGO_STARTER': str(os.getpid())};"
+        "p = subprocess.Popen([sys.executable, '-m', 'testigo.evaluation.worker', sys.argv[1]], env=env);"
+        "print(p.pid, flush=True); p.wait()"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", code, str(spec)], stdout=subprocess.PIPE, text=True)
+    assert starter.stdout is not None
+    own = psutil.Process(int(starter.stdout.readline()))
+    starter.kill()
+    starter.communicate()
+    until = time.monotonic() + 60
+    while own.is_running() and own.status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
+        time.sleep(0.1)
+    assert time.monotonic() < until
+    assert not (tmp_path / "out" / "validation.jsonl").exists()

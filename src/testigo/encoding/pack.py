@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -47,11 +46,11 @@ class Pack:
     n_prefix: int
     is_padded: bool = False
 
-    @cached_property
+    @property
     def attention_mask(self) -> torch.Tensor:
         """(1, 1, T, T) bool for packed rows, (B, T) long for padded ones, as transformers takes them.
 
-        Made on the device that the pack is on, when it is first asked for.
+        Made on the device that the pack is on, each time it is asked for: packs that wait keep no T × T places.
         """
         return (self.segment != -1).long() if self.is_padded else _block_causal(self.segment[0])
 

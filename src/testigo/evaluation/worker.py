@@ -7,7 +7,6 @@ It loads the base, and the adapter of a checkpoint when one is named, and writes
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from testigo.campaign import Campaign
 from testigo.corpus import Row, open_corpus, open_sealed
 from testigo.disk import working_in, write_atomically, write_json
 from testigo.errors import exit_code_of
+from testigo.model.starter import end_with_starter
 
 PROGRESS = "progress.json"
 
@@ -57,12 +57,12 @@ def evaluate(spec: EvaluationSpec) -> None:
     WorkspaceError
         When the disk is full or not writable.
     """
-    starter, began = os.getppid(), time.perf_counter()  # before the libraries load
+    began = time.perf_counter()
     with working_in(Path(spec.out)):
-        _evaluate(spec, starter, began)
+        _evaluate(spec, began)
 
 
-def _evaluate(spec: EvaluationSpec, starter: int, began: float) -> None:
+def _evaluate(spec: EvaluationSpec, began: float) -> None:
     import torch
 
     from testigo.evaluation.predict import lines, predict
@@ -81,8 +81,6 @@ def _evaluate(spec: EvaluationSpec, starter: int, began: float) -> None:
 
     def on_batch(n_done: int) -> None:
         (out / PROGRESS).write_text(json.dumps({"done": n_done, "of": len(rows)}))
-        if os.getppid() != starter:
-            raise SystemExit(3)
 
     on_batch(0)
     evaluation = settings.evaluation
@@ -118,6 +116,7 @@ def _rows(spec: EvaluationSpec) -> tuple[Row, ...]:
 
 def main(arguments: list[str]) -> int:
     """Evaluate one spec; a user's error is one JSON line on standard error."""
+    end_with_starter()
     return exit_code_of(lambda: evaluate(EvaluationSpec(**json.loads(Path(arguments[0]).read_text(encoding="utf-8")))))
 
 
