@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,6 +177,48 @@ def test_a_command_names_the_next_one(finished: Finished) -> None:
     assert "testigo pilot" in finished.answers["baseline"]["err"]
     assert "testigo run" in finished.answers["pilot"]["err"]
     assert "testigo open-test" in finished.answers["run"]["err"]
+
+
+def test_a_variant_is_a_run_of_its_own_and_is_reported_beside_the_control(place: Place) -> None:
+    kept = (place.only_run / "result.json").read_bytes()
+    variant = {"name": "slow", "set": {"training.learning_rate": 1e-4}, "because": "the control may be too fast"}
+    place.change({"variants": [variant]})
+    answer = place.testigo("run", "--json", "--amend", "one more question")
+    assert answer.code == 0, answer.err
+    runs = answer.document["runs"]
+    assert [(run["variant"], run["state"], run["updates"]) for run in runs] == [
+        ("control", "completed", 30), ("slow", "completed", 30),
+    ]  # fmt: skip
+    assert (place.workspace / "runs" / runs[0]["id"] / "result.json").read_bytes() == kept, "the control is not redone"
+    compared = place.testigo("compare", "--json").document
+    assert set(compared["variants"]) == {"slow"}
+    assert "the control may be too fast" in (place.workspace / "dossier" / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_control_that_diverged_ends_with_code_1_and_a_dossier_that_says_so(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from testigo.training import start
+
+    place = finished.piloted.copy(tmp_path / "diverged")
+    monkeypatch.setattr(subprocess, "Popen", _no_process)
+    monkeypatch.setattr(start, "train", _diverged)
+    ended = place.testigo("run", "--json")
+    assert ended.code == 1, ended
+    assert (ended.document["ok"], ended.document["comparison"]) == (False, None)
+    assert [(run["state"], run["cause"]) for run in ended.document["runs"]] == [("diverged", "the loss is nan")]
+    assert "the loss is nan" in (place.workspace / "dossier" / "index.html").read_text(encoding="utf-8")
+    assert place.events(kinds.EXPORTED) == ()
+    before = place.events()
+    assert place.testigo("run", "--json").code == 1, "a run that diverged is not tried again in silence"
+    assert place.events() == before
+    refused = place.testigo("open-test", "--json", "--yes", "--because", "final")
+    assert (refused.code, refused.problem["found"]) == (2, "none")
+
+
+def _diverged(spec: Path, *, on_start: Callable[[int], object], **options: Any) -> dict[str, Any]:
+    on_start(1)
+    return {"state": "diverged", "cause": "the loss is nan", "updates": 3, "seconds": 1.0}
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
