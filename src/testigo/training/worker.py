@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import signal
 import sys
 import threading
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from testigo.disk import working_in, write_json
 from testigo.errors import exit_code_of
+from testigo.model.starter import is_orphaned
 
 if TYPE_CHECKING:
     from testigo.training.loop import Outcome, Session
@@ -34,10 +34,10 @@ def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
     WorkspaceError
         When the disk is full or not writable.
     """
-    starter, folder = os.getppid(), spec_path.parent
+    folder = spec_path.parent
     with working_in(folder), (folder / "worker.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _train(spec_path, stop_requested=lambda: stop.is_set() or os.getppid() != starter)
+        return _train(spec_path, stop_requested=lambda: stop.is_set() or is_orphaned())
 
 
 def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
