@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 WHOM = ("all", "conductor", "worker", "youngest", "asked")
 POLL_SECONDS = 0.002
-GIVE_UP_SECONDS = 300.0
+GIVE_UP_SECONDS = 1800.0
 
 
 @dataclass(frozen=True)
