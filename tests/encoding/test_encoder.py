@@ -34,6 +34,7 @@ def test_the_end_counts_in_the_loss_although_it_is_the_padding_too() -> None:
         assert len(batch.targets) == sum(row.n_supervised for row in rows[:5])
 
 
+# C08
 @pytest.mark.parametrize("maximum_length", [128, 48, 32, 24, 16])
 def test_rows_whose_answer_does_not_fit_are_refused_with_ids_and_counts(maximum_length: int) -> None:
     own = encoder(maximum_length)

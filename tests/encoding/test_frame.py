@@ -99,7 +99,7 @@ def test_a_target_keeps_its_white_space_under_a_template_that_strips() -> None:
 
 
 @pytest.mark.parametrize("template", [INST, None])
-def test_the_beginning_comes_once_where_template_and_tokenizer_both_put_it(template: str | None) -> None:
+def test_the_beginning_comes_once_where_template_and_tokenizer_both_put_it(template: str | None) -> None:  # C15
     frame = Frame(with_bos(tokenizer(template=template, bos="<|im_start|>")))
     ids = frame.prompt_ids(MESSAGES)
     assert frame.leading_bos(ids) == frame.bos_expected == 1

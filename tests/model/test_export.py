@@ -98,7 +98,7 @@ def test_the_record_binds_the_adapter_to_its_base(tiny: Tiny, adapter: Path) -> 
     assert set(GenerationConfig.from_pretrained(adapter).eos_token_id) == set(record["stop_ids"])
 
 
-def test_another_base_of_the_same_shape_is_refused(tiny: Tiny, adapter: Path, tmp_path: Path) -> None:
+def test_another_base_of_the_same_shape_is_refused(tiny: Tiny, adapter: Path, tmp_path: Path) -> None:  # C41
     other = save_base(tmp_path / "llama", "llama", seed=1)
     with pytest.raises(ModelError, match="load the adapter on the base that it was trained on"):
         load_export(adapter, locate(f"path:{other}"))

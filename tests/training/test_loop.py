@@ -55,6 +55,7 @@ def test_accumulation_is_one_batch_in_gradient_and_loss(tiny: Tiny, tmp_path: Pa
         assert relative_error(gradient, whole) < 1e-6
 
 
+# C03
 @pytest.mark.parametrize("layout", ["packed", "padded"])
 def test_the_validation_loss_is_weighted_by_tokens_whatever_the_batch(tiny: Tiny, tmp_path: Path, layout: str) -> None:
     losses = []
@@ -81,6 +82,7 @@ def test_validation_leaves_mode_weights_and_random_state_alone(tiny: Tiny, tmp_p
     assert torch.equal(torch.get_rng_state(), state)
 
 
+# C04
 def test_a_loss_that_is_no_number_ends_the_run_and_nothing_after_it_can_be_chosen(tiny: Tiny, tmp_path: Path) -> None:
     run = tiny.session(tmp_path, {"training.validate_every": 1, "training.checkpoint": {"every": 1, "keep": 9}})
 
