@@ -159,6 +159,23 @@ def test_a_chain_written_anew_is_found_by_the_anchor(path: Path, tmp_path: Path)
     assert faults(path) == ("event 8 is not the one that ledger.head remembers: the chain was written anew",)
 
 
+def test_a_ledger_has_its_anchor_before_the_first_event(tmp_path: Path) -> None:
+    """Else a third writer could be there before the first one's anchor, and then nobody would make it."""
+    new = tmp_path / "new.sqlite"
+    with Ledger.open(new) as ledger:
+        anchor = new.with_name("new.head")
+        assert json.loads(anchor.read_text())["events"] == 0
+        assert ledger.verify() == ()
+        anchor.unlink()
+        assert ledger.verify() == ("new.head is missing: whether the last events were removed cannot be known",)
+
+
+def test_an_anchor_that_outlived_its_ledger_is_not_overwritten_by_a_new_one(path: Path) -> None:
+    path.unlink()
+    with Ledger.open(path) as ledger, pytest.raises(LedgerError, match="missing at the end"):
+        ledger.append(kinds.NOTE, {"text": "as if nothing had been"})
+
+
 def test_a_removed_anchor_stays_a_fault_after_more_events(path: Path) -> None:
     path.with_name("ledger.head").unlink()
     with Ledger.open(path) as ledger:

@@ -87,8 +87,7 @@ def anchor_fault(recalled: Recalled, chain: Head, digest_at: str | None) -> str:
     if not recalled.readable:
         return f"{name} cannot be read: whether the last events were removed cannot be known"
     if head is None:
-        # The very first appends may have died before they wrote it; a longer chain without it was robbed of it.
-        return f"{name} is missing: whether the last events were removed cannot be known" if chain.events > 1 else ""
+        return f"{name} is missing: whether the last events were removed cannot be known"
     if head.events > chain.events:
         gone = (
             f"event {head.events} is"

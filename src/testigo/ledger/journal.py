@@ -323,7 +323,7 @@ class Ledger:
         with store.writing(self._engine, self.path) as connection:
             head = _head(connection)
             # An anchor that vanished is not made anew: `verify` must go on saying that it vanished.
-            if path.exists() or head.events <= 2:
+            if path.exists():
                 write_head(path, head)
 
 

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from testigo.errors import LedgerError
+from testigo.ledger.anchor import Head, head_path, write_head
 
 FORMAT: Final = 1
 APPLICATION_ID: Final = 0x54455354  # "TEST", written into the file's header: SQLite's own mark of whose file it is
@@ -91,7 +92,7 @@ def writing(engine: sa.Engine, path: Path) -> Iterator[sa.Connection]:
 
 
 def create(engine: sa.Engine, path: Path, wait_seconds: float) -> None:
-    """Make the tables and triggers of a new ledger, or see that an existing file is one of ours."""
+    """Make the tables, triggers and anchor of a new ledger, or see that an existing file is one of ours."""
     if _is_ready(engine, path):
         return
     with explained(path):
@@ -104,6 +105,10 @@ def create(engine: sa.Engine, path: Path, wait_seconds: float) -> None:
             connection.exec_driver_sql(f"CREATE TRIGGER {name} {what}")
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+        anchor = head_path(path)
+        # Before the commit: no ledger is ever seen without its anchor. One that outlived its ledger goes on speaking.
+        if not anchor.exists():
+            write_head(anchor, Head())
 
 
 def can_be_frozen(path: Path) -> bool:
