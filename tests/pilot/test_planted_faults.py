@@ -240,6 +240,7 @@ def test_memory_that_runs_out_names_phase_and_rows_and_what_was_not_reached(
     (finding,) = (f for f in verdict.stops if f.code == "M101")
     assert finding.observed.startswith("out of memory in backward, rows ")
     assert finding.rows
+    assert "- {name: half-microbatch, set: {training.microbatch: " in finding.remedy
     for _ in range(2):  # judged again, as a later start does
         table = phases()
         assert table["backward"]["verdict"] == "failed"

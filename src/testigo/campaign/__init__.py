@@ -13,6 +13,7 @@ from testigo.campaign.plan import PlannedRun, planned_runs, run_definition, run_
 from testigo.campaign.reference import campaign_reference, json_schema
 from testigo.campaign.sections import METRICS, Variant
 from testigo.campaign.starting import new_campaign
+from testigo.campaign.ways_out import WayOut, ways_out
 from testigo.campaign.workspace import Workspace
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Campaign",
     "PlannedRun",
     "Variant",
+    "WayOut",
     "Workspace",
     "campaign_reference",
     "check_rules",
@@ -29,5 +31,6 @@ __all__ = [
     "planned_runs",
     "run_definition",
     "run_id",
+    "ways_out",
     "with_variant",
 ]

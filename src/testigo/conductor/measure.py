@@ -115,11 +115,12 @@ def pilot_folder(grounds: Grounds) -> Path:
 
 def problem(finding: Finding, where: Path) -> Problem:
     """A finding that stops, as an error of four parts."""
+    on = "\n" if "\n" in finding.remedy else " "
     return Problem(
         expected=f"gate {finding.code} {finding.name} to pass",
         found=finding.observed,
         where=f"phase {finding.phase}; the evidence is in {where}",
-        action=f"{finding.remedy} (testigo explain {finding.code}; or waive it with a reason)",
+        action=f"{finding.remedy}{on}(testigo explain {finding.code}; or waive it with a reason)",
     )
 
 

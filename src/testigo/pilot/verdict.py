@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from testigo.campaign import Campaign
+from testigo.campaign import Campaign, ways_out
 from testigo.disk import write_atomically
 from testigo.gates import MemoryEvidence, from_json, gate_rules
 from testigo.gates.trainer import TrainerEvidence
@@ -16,6 +16,7 @@ from testigo.rules import Finding, Verdict, judge
 
 # Rules name the phase of a campaign; the pilot's table splits some of them.
 _ROWS_OF = {"update": ("update-1", "update-2"), "backward": ("gradients",)}
+OUT_OF_MEMORY = "M101"
 _ROW_OF_CODE = {"U121": "overfit", "U122": "overfit", "U123": "overfit", "U124": "overfit", "X108": "merge"}
 
 
@@ -46,7 +47,20 @@ def judge_evidence(
     # Rules about a Trainer speak of what only a Trainer can do wrong: our own loop has no such evidence to give.
     own = [rule for rule in every if rule.evidence is not TrainerEvidence]
     rules = [rule for rule in own if not phases or rule.phase in phases or rule.code in also]
-    return judge(rules, evidence, limits=campaign.rules.limits, waivers=campaign.waive)
+    records = tuple(evidence)
+    verdict = judge(rules, records, limits=campaign.rules.limits, waivers=campaign.waive)
+    ran_out = next((record.phase for record in records if isinstance(record, MemoryEvidence) and record.failed), None)
+    return verdict if ran_out is None else _with_ways_out(verdict, campaign, ran_out)
+
+
+def _with_ways_out(verdict: Verdict, campaign: Campaign, phase: str) -> Verdict:
+    """Where memory ran out the remedy is written in the campaign's own numbers, ready to paste."""
+    lines = [way.as_yaml(f"memory ran out in {phase}") for way in ways_out(campaign, phase)]
+    if not lines:
+        return verdict
+    remedy = "\n".join(["set one of these in the file, or run it beside the control as a variant:", *lines])
+    findings = (replace(f, remedy=remedy) if f.code == OUT_OF_MEMORY else f for f in verdict.findings)
+    return replace(verdict, findings=tuple(findings))
 
 
 def _verdict_of(phase: str, verdict: Verdict) -> str:

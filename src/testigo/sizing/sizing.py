@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from testigo.campaign import Campaign
+from testigo.campaign import Campaign, WayOut, ways_out
 from testigo.sizing.architecture import source_of
 from testigo.sizing.lengths import Inputs, RowLengths, typical, worst
 from testigo.sizing.rehearse import rehearse
@@ -219,24 +219,14 @@ class _Bench:
 
     def remedies(self, phases: Sequence[PhaseSize], order: Order) -> tuple[Remedy, ...]:
         """What keeps the gradient and saves memory."""
-        training = self.campaign.training
-        half = {"microbatch": training.microbatch // 2, "accumulation": training.accumulation * 2}
-        # one more forward pass, which is about a third of a step: Chen et al. 2016, arXiv 1604.06174
-        recompute = {"activation_checkpointing": True}
-        ways: list[tuple[str, dict[str, Any]]] = []
-        if training.microbatch % 2 == 0:
-            ways.append(("the same gradient, somewhat slower", half))
-        if not training.activation_checkpointing:
-            ways.append(("the same gradient, about a third more time", recompute))
-            if training.microbatch % 2 == 0:
-                ways.append(("both", half | recompute))
-        return tuple(self._remedy(phases, order, name, change) for name, change in ways)
+        ways = [way for way in ways_out(self.campaign, "backward") if way.keeps_gradient]
+        return tuple(self._remedy(phases, order, way) for way in ways)
 
-    def _remedy(self, phases: Sequence[PhaseSize], order: Order, name: str, change: dict[str, Any]) -> Remedy:
+    def _remedy(self, phases: Sequence[PhaseSize], order: Order, way: WayOut) -> Remedy:
+        change = {key.removeprefix("training."): value for key, value in way.set.items()}
         needed = self._needed(phases, order, **change)
-        dotted = {f"training.{key}": value for key, value in change.items()}
         examples = _examples(_with(self.campaign, **change))
-        return Remedy(name, dotted, examples, needed, verdict_of(needed, self.gpu_bytes))
+        return Remedy(way.changes, way.set, examples, needed, verdict_of(needed, self.gpu_bytes))
 
     def _needed(self, phases: Sequence[PhaseSize], order: Order, **change: Any) -> int:
         """With other training settings; the phases that they do not touch stay as they are."""
