@@ -34,6 +34,11 @@ BATCHES = {
     ],
     "twice the same": [made_row("a", HEAD, (60, 61)), made_row("b", HEAD, (60, 61))],
     "no common prefix": [made_row("a", (50, *HEAD), (60, 61)), made_row("b", (51, *HEAD[:5]), (62, 63, 64))],
+    "turns": [
+        EncodedRow("a", "", (*HEAD, 60, 61, 50, 51, 62, 63, 64), 20, ((20, 22), (24, 27))),
+        EncodedRow("b", "", (*HEAD, 60, 61, 50, 52, 53, 65), 20, ((20, 22), (25, 26))),
+        made_row("c", (*HEAD, 54), (66, 67)),
+    ],
     "prompts of one token": [made_row("a", (50,), (60, 61)), made_row("b", (50,), (62, 63, 64))],
 }
 
@@ -98,6 +103,29 @@ def test_a_row_does_not_see_its_neighbour(load: Any, kind: str, share_prefix: bo
     assert float(theirs) > 1e-2  # the perturbation is one that a model feels
 
 
+def test_turns_count_each_with_its_end_and_what_lies_between_does_not() -> None:
+    two, other, single = BATCHES["turns"]
+    assert two.supervised_spans == ((20, 22), (24, 27))
+    assert (two.n_supervised, two.n_before_answer, two.n_answer) == (5, 24, 3)
+    assert single.supervised_spans == ((21, 23),)
+    assert (single.n_supervised, single.n_before_answer, single.n_answer) == (2, 21, 2)
+    for layout in ("packed", "padded"):
+        batch = lay_out(BATCHES["turns"], layout, pad_id=0)
+        assert batch.targets.tolist() == [60, 61, 62, 63, 64, 60, 61, 65, 66, 67]
+        assert batch.owner.tolist() == [0] * 5 + [1] * 3 + [2] * 2
+    assert pack([two, other]).n_prefix == len(HEAD) - 1  # although both begin with the same answer
+
+
+def test_the_loss_of_turns_is_the_mean_over_their_own_tokens(load: Any) -> None:
+    model, row = load("llama"), BATCHES["turns"][0]
+    labels = torch.full((1, row.n_tokens), -100)
+    for begin, end in row.supervised_spans:
+        labels[0, begin:end] = torch.tensor(row.ids[begin:end])
+    with torch.no_grad():
+        theirs = model(input_ids=torch.tensor([row.ids]), labels=labels).loss
+        assert float(token_losses(model, pack([row])).mean()) == pytest.approx(float(theirs), rel=1e-6)
+
+
 def test_the_shared_prefix_is_computed_once() -> None:
     rows = BATCHES["ragged"]
     shared, apart = pack(rows), pack(rows, share_prefix=False)
@@ -136,8 +164,21 @@ def test_an_eager_model_takes_the_packs_mask_too(load: Any) -> None:
 
 
 id_lists = st.lists(st.integers(0, 5), min_size=1, max_size=12)
-made_rows = st.lists(st.tuples(id_lists, id_lists), min_size=1, max_size=6).map(
-    lambda pairs: [made_row(f"r{k}", tuple(p), tuple(a)) for k, (p, a) in enumerate(pairs)]
+made_turns = st.lists(st.tuples(id_lists, id_lists), min_size=1, max_size=3)
+
+
+def conversation(name: str, turns: Sequence[tuple[list[int], list[int]]]) -> EncodedRow:
+    """A row of one or more questions and answers."""
+    ids: list[int] = []
+    spans: list[tuple[int, int]] = []
+    for asked, answer in turns:
+        ids += asked + answer
+        spans.append((len(ids) - len(answer), len(ids)))
+    return EncodedRow(name, "", tuple(ids), spans[0][0], tuple(spans) if len(spans) > 1 else None)
+
+
+made_rows = st.lists(made_turns, min_size=1, max_size=6).map(
+    lambda rows: [conversation(f"r{k}", turns) for k, turns in enumerate(rows)]
 )
 
 
@@ -160,7 +201,7 @@ def test_what_was_laid_out_comes_back(rows: list[EncodedRow], layout: Any) -> No
         ids, positions, targets = unpacked(batch, number)
         assert ids == list(row.ids)
         assert positions == list(range(row.n_tokens))
-        assert targets == list(row.ids[row.n_prompt :])
+        assert targets == list(row.supervised_ids)
     assert (batch.input_ids.flatten()[batch.places] >= 0).all()
     assert batch.n_supervised == sum(row.n_supervised for row in rows)
 
@@ -173,5 +214,6 @@ def test_each_supervised_place_sees_exactly_its_own_row_up_to_itself(rows: list[
     for place, owner in zip(batch.places.tolist(), batch.owner.tolist(), strict=True):
         row, nth = rows[owner], seen.get(owner, 0)
         seen[owner] = nth + 1
-        assert ids[mask[place]].tolist() == list(row.ids[: row.n_prompt + nth])
-        assert batch.position_ids[0, place] == row.n_prompt + nth - 1
+        counted = [at for begin, end in row.supervised_spans for at in range(begin, end)]
+        assert ids[mask[place]].tolist() == list(row.ids[: counted[nth]])
+        assert batch.position_ids[0, place] == counted[nth] - 1

@@ -7,7 +7,7 @@ preference and reinforcement training (DPO prefix sharing, arXiv 2410.20305; Pre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -79,7 +79,7 @@ def pack(rows: Sequence[EncodedRow], *, share_prefix: bool = True) -> Pack:
     """
     n_prefix = 0
     if share_prefix and len(rows) > 1:
-        limit = max(min(row.n_prompt for row in rows) - 1, 0)
+        limit = max(min(row.supervised_spans[0][0] for row in rows) - 1, 0)
         n_prefix = min(common_prefix([row.ids for row in rows]), limit)
     ids = list(rows[0].ids[:n_prefix])
     positions, segment = list(range(n_prefix)), [0] * n_prefix
@@ -91,10 +91,9 @@ def pack(rows: Sequence[EncodedRow], *, share_prefix: bool = True) -> Pack:
         ids += row.ids[n_prefix:]
         positions += range(n_prefix, row.n_tokens)
         segment += [number + 1] * (row.n_tokens - n_prefix)
-        first = max(row.n_prompt, 1)
-        places += range(start + first - 1, start + row.n_tokens - 1)
-        targets += row.ids[first:]
-        owner += [number] * (row.n_tokens - first)
+        places += _places(row, start)
+        targets += row.supervised_ids
+        owner += [number] * row.n_supervised
     segments = torch.tensor(segment)
     return Pack(
         input_ids=torch.tensor([ids]),
@@ -119,10 +118,9 @@ def pad(rows: Sequence[EncodedRow], *, pad_id: int) -> Pack:
     for number, row in enumerate(rows):
         ids[number, : row.n_tokens] = torch.tensor(row.ids)
         segment[number, : row.n_tokens] = number + 1
-        first = max(row.n_prompt, 1)
-        places += range(number * length + first - 1, number * length + row.n_tokens - 1)
-        targets += row.ids[first:]
-        owner += [number] * (row.n_tokens - first)
+        places += _places(row, number * length)
+        targets += row.supervised_ids
+        owner += [number] * row.n_supervised
     return Pack(
         input_ids=ids,
         position_ids=torch.arange(length).expand(len(rows), length),
@@ -139,6 +137,11 @@ def pad(rows: Sequence[EncodedRow], *, pad_id: int) -> Pack:
 def lay_out(rows: Sequence[EncodedRow], layout: Literal["packed", "padded"], *, pad_id: int) -> Pack:
     """A microbatch in the campaign's layout."""
     return pack(rows) if layout == "packed" else pad(rows, pad_id=pad_id)
+
+
+def _places(row: EncodedRow, start: int) -> Iterator[int]:
+    """The places that predict what counts in the loss, where the row's own place 0 lies (or would lie) at `start`."""
+    return (start + place - 1 for begin, end in row.supervised_spans for place in range(begin, end))
 
 
 def common_prefix(sequences: Sequence[tuple[int, ...]]) -> int:

@@ -29,7 +29,8 @@ class Token:
 def tokens(encoder: Encoder, row: EncodedRow) -> tuple[Token, ...]:
     """The tokens of a row in their order."""
     special = set(encoder.frame.tokenizer.all_special_ids)
+    counted = {place for begin, end in row.supervised_spans for place in range(begin, end)}
     return tuple(
-        Token(place, token, encoder.frame.text_of([token]), place >= row.n_prompt, token in special)
+        Token(place, token, encoder.frame.text_of([token]), place in counted, token in special)
         for place, token in enumerate(row.ids)
     )

@@ -63,7 +63,7 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
     # Whether answers fit into an output is known before anything is generated.
     outputs = ValidationEvidence(
         max_new_tokens=campaign.evaluation.max_new_tokens,
-        target_longest_tokens=max(row.n_supervised for rows in encoded.values() for row in rows),
+        target_longest_tokens=max(row.n_answer for rows in encoded.values() for row in rows),
     )
     verdict = judge_evidence([data.collect(tensors), outputs], campaign, phases=("data",), also=("V109",))
     summaries = {split: _summary(rows, lengths[split]) for split, rows in encoded.items()}
@@ -73,7 +73,7 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
 def _summary(rows: tuple[EncodedRow, ...], lengths: Lengths) -> dict[str, Any]:
     """Lengths of a split [tokens]: median, 95th percentile, the longest with its row; rows left out or cut."""
     every = np.array([row.n_tokens for row in rows])
-    answers = np.array([row.n_supervised for row in rows])
+    answers = np.array([row.n_answer for row in rows])
     longest = rows[int(every.argmax())]
     return {
         "rows": len(rows),
@@ -82,7 +82,7 @@ def _summary(rows: tuple[EncodedRow, ...], lengths: Lengths) -> dict[str, Any]:
         "p95": float(np.percentile(every, 95)),
         "longest": int(every.max()),
         "longest_row": longest.id,
-        "supervised_tokens": int(answers.sum()),
+        "supervised_tokens": sum(row.n_supervised for row in rows),
         "longest_answer": int(answers.max()),
         "dropped": len(lengths.dropped),
         "input_truncated": len(lengths.truncated_input),

@@ -52,7 +52,7 @@ def collect(tensors: Tensors, *, longest_run: tuple[str, ...] | None = None) -> 
         bos_id=frame.tokenizer.bos_token_id,
         bos_counts={str(n): count for n, count in Counter(frame.leading_bos(row.ids) for row in every).items()},
         bos_expected=frame.bos_expected,
-        prompt_in_loss=_ids(row for row in every if len(learned[row.id]) > row.n_supervised),
+        prompt_in_loss=_ids(row for row in every if tuple(learned[row.id]) != row.supervised_ids),
         target_lost=_ids(row for row, r in both if not _says_target(encoder, learned[row.id], r)),
         seam_merged=_ids(row for row, r in both if _is_merged(encoder, row, r)),
         padding_in_loss=_ids(_padding_in_loss(tensors, every)),
@@ -93,7 +93,7 @@ def _prompt_is_the_same(encoder: Encoder, encoded: EncodedRow, row: Row) -> bool
     frame, task = encoder.frame, encoder.task
     messages = task.messages(row.fields)
     asked = encoder.prompt_ids(row.fields)
-    if encoded.ids[: encoded.n_prompt] != asked:
+    if encoded.ids[: encoded.n_before_answer] != asked:
         return False
     if encoder.longer == "truncate":
         return True
@@ -107,7 +107,8 @@ def _is_merged(encoder: Encoder, encoded: EncodedRow, row: Row) -> bool:
         return False
     text = frame.prompt_text(task.messages(row.fields)) + task.target(row.fields)
     at_once = frame.tokenizer(text, add_special_tokens=not frame.has_template)["input_ids"]
-    return tuple(at_once[: encoded.n_prompt + 1]) != encoded.ids[: encoded.n_prompt + 1]
+    n = encoded.n_before_answer + 1
+    return tuple(at_once[:n]) != encoded.ids[:n]
 
 
 def _padding_in_loss(tensors: Tensors, rows: Sequence[EncodedRow]) -> list[EncodedRow]:

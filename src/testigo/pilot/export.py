@@ -35,8 +35,8 @@ def collect(bench: Bench, folder: Path) -> ExportEvidence:
     """Export what the overfit learned, load it elsewhere, and compare."""
     session, model, frame = bench.session, bench.model, bench.encoder.frame
     rows = bench.sample[:N_CONTROL]
-    prompts = {row.id: row.ids[: row.n_prompt] for row in rows}
-    limit = max(row.n_supervised for row in rows) + 4
+    prompts = {row.id: row.ids[: row.n_before_answer] for row in rows}
+    limit = max(row.n_answer for row in rows) + 4
     shutil.rmtree(folder, ignore_errors=True)
     finite = all(bool(torch.isfinite(p).all()) for p in session.parameters.values())
     if not finite:
@@ -72,7 +72,7 @@ def _not_loaded(answer: dict[str, Any]) -> tuple[str, ...]:
 
 def with_merged_error(evidence: ExportEvidence, bench: Bench) -> ExportEvidence:
     """Merged against unmerged. The very last step: unmerging leaves the base's weights changed by rounding."""
-    prompts = [row.ids[: row.n_prompt] for row in bench.sample[:N_CONTROL]]
+    prompts = [row.ids[: row.n_before_answer] for row in bench.sample[:N_CONTROL]]
     bench.model.eval()  # dropout would differ from one pass to the next
     return replace(evidence, merged_error=merged_error(bench.model, prompts))
 

@@ -107,10 +107,10 @@ def overfit(bench: Bench) -> OverfitEvidence:
         model,
         bench.encoder,
         bench.raw("train", rows),
-        max_new_tokens=max(row.n_supervised for row in rows) + 8,
+        max_new_tokens=max(row.n_answer for row in rows) + 8,
         batch_size=len(rows),
     )
-    targets = [row.ids[row.n_prompt :][: -len(bench.encoder.frame.turn_end_ids)] for row in rows]
+    targets = [row.ids[row.n_before_answer :][: -len(bench.encoder.frame.turn_end_ids)] for row in rows]
     right = sum(p.token_ids == target for p, target in zip(predictions, targets, strict=True))
     return OverfitEvidence(
         rows=len(rows),

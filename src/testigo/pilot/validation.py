@@ -74,5 +74,5 @@ def collect(bench: Bench) -> ValidationEvidence:
         longest_generated=max(len(p.token_ids) for p in predictions),
         max_new_tokens=evaluation.max_new_tokens,
         stopped=sum(p.stop == "end" for p in predictions),
-        target_longest_tokens=max(row.n_supervised for row in every),
+        target_longest_tokens=max(row.n_answer for row in every),
     )

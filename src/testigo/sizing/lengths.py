@@ -12,15 +12,16 @@ from testigo.encoding import EncodedRow
 
 @dataclass(frozen=True)
 class RowLength:
-    """Tokens of one row: its prompt, and its whole."""
+    """Tokens of one row: its last prompt, its whole, and what counts in turns before its last."""
 
     n_prompt: int
     n_tokens: int
+    n_earlier: int = 0
 
     @property
     def n_supervised(self) -> int:
         """What counts in the loss [tokens]."""
-        return self.n_tokens - self.n_prompt
+        return self.n_tokens - self.n_prompt + self.n_earlier
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Inputs:
             n_alike = min(self.n_shared, row.n_tokens)
             # ids say nothing here: 0 where rows are alike, then the row's own number
             ids = (0,) * n_alike + (number + 1,) * (row.n_tokens - n_alike)
-            made.append(EncodedRow(str(number), "", ids, row.n_prompt))
+            made.append(EncodedRow(str(number), "", ids, row.n_tokens - row.n_supervised))
         return tuple(made)
 
 
@@ -96,7 +97,7 @@ def typical(lengths: RowLengths, *, microbatch: int, accumulation: int, batch_si
 
 
 def _lengths(rows: Sequence[EncodedRow]) -> tuple[RowLength, ...]:
-    return tuple(RowLength(row.n_prompt, row.n_tokens) for row in rows)
+    return tuple(RowLength(row.n_before_answer, row.n_tokens, row.n_supervised - row.n_answer) for row in rows)
 
 
 def _by_length(row: RowLength) -> tuple[int, int]:
