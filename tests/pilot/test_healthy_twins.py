@@ -40,7 +40,7 @@ def test_a_healthy_campaign_raises_no_alarm(pilot: Callable[..., Verdict], kind:
     verdict = pilot(changes)
     assert [finding for finding in verdict.findings if finding.severity != "note"] == []
     seen = {passed.code for passed in verdict.passed}
-    assert {"E107", "E116", "F104", "F106", "B108", "U107", "U122", "V102", "X102", "R105"} <= seen
+    assert {"E107", "E116", "F104", "F106", "B108", "U107", "U114", "U122", "V102", "X102", "R105"} <= seen
     assert ("B111" in seen) == checkpointing
 
 

@@ -324,3 +324,15 @@ def test_an_output_too_short_for_the_answers_is_told_before_anything_is_generate
     (finding,) = (one for one in answer.document["findings"] if one["severity"] == "stop")
     assert finding["code"] == "V109"
     assert "max_new_tokens is 2" in finding["observed"]
+
+
+def test_an_adapter_that_is_drawn_without_the_seed_is_found_by_the_fresh_process(
+    pilot: RunPilot, monkeypatch: pytest.MonkeyPatch
+) -> None:  # C52
+    from itertools import count
+
+    from testigo.model import prepare
+
+    attach, others = prepare.attach, count(100)
+    monkeypatch.setattr(prepare, "attach", lambda model, adapter, seed: attach(model, adapter, seed=next(others)))
+    assert [finding.code for finding in pilot().stops] == ["U114"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import re
 import resource
 import sys
 from collections.abc import Iterator
@@ -113,6 +114,16 @@ def versions() -> dict[str, str]:
     return found
 
 
+def driver_version() -> str:
+    """The GPU driver that the kernel has loaded, "" where there is none."""
+    with contextlib.suppress(OSError):
+        found = re.search(r"Kernel Module\D+([\d.]+)", Path("/proc/driver/nvidia/version").read_text())
+        return f"NVIDIA {found.group(1)}" if found else ""
+    with contextlib.suppress(OSError):
+        return f"amdgpu {Path('/sys/module/amdgpu/version').read_text().strip()}"
+    return ""
+
+
 def platform_description() -> dict[str, str | int]:
     """What a pilot's verdict belongs to: another one asks for a new pilot."""
     where = device()
@@ -124,6 +135,7 @@ def platform_description() -> dict[str, str | int]:
         "threads": torch.get_num_threads(),
         "cuda": torch.version.cuda or "",
         "rocm": torch.version.hip or "",
+        "driver": driver_version(),
     }
     if where.type == "cuda":
         properties = torch.cuda.get_device_properties(where)

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from testigo.disk import read_lines
 from testigo.errors import TestigoError
 from testigo.gates.resume import ResumeEvidence
+from testigo.model.digest import weights_sha256
 from testigo.pilot.bench import Bench
 from testigo.training import checkpoint
 from testigo.training.launchers import local
@@ -48,6 +49,15 @@ def collect(bench: Bench, spec: RunSpec, folder: Path) -> ResumeEvidence:
     shutil.rmtree(folder / "straight" / "checkpoints")
     shutil.rmtree(folder / "stopped" / "checkpoints")
     return evidence
+
+
+def seed_repeats(bench: Bench, folder: Path) -> bool | None:
+    """Whether the fresh process began with the initial weights of this one; None when there was none."""
+    told = folder / "stopped" / "resume.json"
+    if not told.exists():
+        return None
+    kept: str = json.loads(told.read_text(encoding="utf-8"))["initial_weights_sha256"]
+    return kept == weights_sha256(bench.initial)
 
 
 def compare(straight: Path, stopped: Path, *, device: str) -> ResumeEvidence:

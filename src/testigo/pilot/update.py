@@ -55,7 +55,6 @@ def collect(bench: Bench, phases: Phases) -> UpdateEvidence:
         clip=clip,
         gradient_norm_before_clip=lines[-1]["gradient_norm"],
         gradient_norm_after_clip=optimizer.clip(list(session.parameters.values()), None),
-        seed_twice_equal=None,
     )
 
 

@@ -80,7 +80,8 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
     with phases.measure("gradients", f"{len(bench.sample)} short rows, three ways"):
         evidence.append(backward.collect(bench))
     bench.back_to_start()
-    evidence.append(update.collect(bench, phases))
+    updated = update.collect(bench, phases)
+    evidence.append(updated)
     longest = max(row.n_tokens for row in bench.worst)
     names = tuple(row.id for row in bench.worst)
     with phases.measure("backward", f"{len(names)} longest rows (up to {longest} tokens)", rows=names, tokens=longest):
@@ -102,6 +103,8 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
         exported = export.collect(bench, folder / "export")
     with phases.measure("resume", f"{resume.N_UPDATES} updates, stopped after {resume.STOP_AT}, in a fresh process"):
         evidence.append(resume.collect(bench, spec, folder))
+    repeated = replace(updated, seed_twice_equal=resume.seed_repeats(bench, folder))
+    evidence[evidence.index(updated)] = repeated
     with phases.measure("merge", "adapter merged into the base, and not"):
         evidence.append(export.with_merged_error(exported, bench))
     evidence[0] = replace(collected, longest_run=tuple(sorted(bench.run)))

@@ -46,7 +46,8 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
     spec, folder = RunSpec.read(spec_path), spec_path.parent
     # Imported here, so that whoever stops or loses this process while the libraries load is heard.
     from testigo.corpus import open_corpus
-    from testigo.model.device import is_out_of_memory
+    from testigo.model.device import is_out_of_memory, platform_description
+    from testigo.model.digest import weights_sha256
     from testigo.training.loop import Outcome
     from testigo.training.prepare import prepare, session
     from testigo.watch.trackers import trackers
@@ -57,12 +58,15 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
     prepared = prepare(spec)
     work = session(spec, prepared, folder)
     work.stop_requested = stop_requested
+    initial = weights_sha256(work.parameters)
     attempt = _count_attempt(folder)
     passed_over = work.resume(attempt)
     work.journal.listeners += trackers(prepared.settings.track, folder, work.journal.steps())
     resumed = {
         "attempt": attempt,
         "from_update": work.progress.update,
+        "initial_weights_sha256": initial,
+        "platform": platform_description(),
         "passed_over": [{"checkpoint": p.name, "why": p.why} for p in passed_over],
     }
     write_json(folder / "resume.json", resumed)
@@ -79,7 +83,7 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
 
 def _result(work: Session, outcome: Outcome) -> dict[str, Any]:
     from testigo.model.adapter import trained
-    from testigo.model.device import versions
+    from testigo.model.device import platform_description, versions
     from testigo.model.digest import weights_sha256
 
     progress = work.progress
@@ -97,6 +101,7 @@ def _result(work: Session, outcome: Outcome) -> dict[str, Any]:
         "supervised_tokens": progress.supervised_tokens,
         "examples": progress.examples,
         "versions": versions(),
+        "platform": platform_description(),
     }
 
 
