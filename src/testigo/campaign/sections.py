@@ -126,7 +126,7 @@ class Data(Section):
     """Where the rows are and how they are prepared."""
 
     source: Text
-    """The rows: a file (`.jsonl`, `.csv`, `.parquet`), a folder of such files, or `hub:NAME@REVISION`."""
+    """The rows: a file (`.jsonl`, `.csv`, `.parquet`), a folder of such files or of images, or `hub:NAME@REVISION`."""
     id: Text = "id"
     """The field that names a row. Ids are unique."""
     group: Text | None = None

@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from testigo.corpus.building import build
 from testigo.corpus.cleaning import CLEANING_STEPS
+from testigo.corpus.images import Picture, is_image, open_image
 from testigo.corpus.row import Row
 from testigo.corpus.storage import Corpus, open_corpus, open_sealed
 
-__all__ = ["CLEANING_STEPS", "Corpus", "Row", "build", "open_corpus", "open_sealed"]
+__all__ = [
+    "CLEANING_STEPS",
+    "Corpus",
+    "Picture",
+    "Row",
+    "build",
+    "is_image",
+    "open_corpus",
+    "open_image",
+    "open_sealed",
+]

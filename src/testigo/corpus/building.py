@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from testigo.corpus.checking import check_rows
 from testigo.corpus.cleaning import Cleaned, clean
 from testigo.corpus.duplicates import Copies, find_copies
+from testigo.corpus.images import examine, is_image
 from testigo.corpus.reading import Reading, read_into
 from testigo.corpus.row import Part, PlacedRow, Row, canonical_json, digest_of
 from testigo.corpus.splitting import ORDER, TOLERANCE, join_components, split_rows
@@ -61,6 +62,9 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
     if folder.exists() and fault is None:
         whole = open_corpus(folder)
         return Corpus(fingerprint, folder, whole.manifest, f"reused {folder.name[:10]}: same rows, rules and split")
+    images, problems = examine(placed, campaign.task.input)
+    if problems:
+        raise DataError(problems=problems)
     copies = find_copies(placed, *needed)
     kept, dropped = _without_copies(placed, copies, data.duplicates.exact)
     near = _near(kept, campaign)
@@ -73,8 +77,10 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
         "dropped": [{"where": raw.where, "reason": reason} for raw, reason in cleaned.dropped] + dropped,
         "duplicates": _told(placed, kept, copies, near, campaign),
         "split_rule": _rule(campaign),
+        **({"images": images} if images else {}),
     }
-    manifest = write_corpus(folder, splits, manifest)
+    roots = {one.row.id: one.root for one in kept if one.root and is_image(one.row.fields[campaign.task.input])}
+    manifest = write_corpus(folder, splits, manifest, roots)
     note = f"rebuilt, because {fault}" if fault else "built"
     return Corpus(fingerprint, folder, manifest, note)
 
@@ -82,11 +88,12 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
 def _read_all(campaign: Campaign) -> Reading:
     reading = Reading()
     split = campaign.data.split
-    read_into(reading, campaign.data.source, campaign.folder, "source")
+    field = campaign.task.input if str(campaign.task.kind) == "image-classification" else None
+    read_into(reading, campaign.data.source, campaign.folder, "source", field)
     if isinstance(split.validation, str):
-        read_into(reading, split.validation, campaign.folder, "validation")
+        read_into(reading, split.validation, campaign.folder, "validation", field)
     if isinstance(split.test, str):
-        read_into(reading, split.test, campaign.folder, "test")
+        read_into(reading, split.test, campaign.folder, "test", field)
     return reading
 
 

@@ -53,7 +53,7 @@ def check_rows(
         first_place[row.id] = raw.where
         where = f"{raw.where}, row '{row.id}'"
         problems += [Problem("a row that the task can use", fault, where, "correct the row") for fault in check(row)]
-        good.append(PlacedRow(row, raw.where, raw.part))
+        good.append(PlacedRow(row, raw.where, raw.part, raw.root))
     return good, problems
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from testigo.corpus.images import is_image
 from testigo.corpus.row import RawRow
 
 _STEPS: dict[str, Callable[[str], str]] = {
@@ -40,7 +41,7 @@ def clean(rows: Iterable[RawRow], steps: Iterable[str], needed: tuple[str, ...])
             cleaned.steps.append({"step": step, "changed": 0, "dropped": len(cleaned.rows) - len(kept)})
             cleaned.rows = kept
             continue
-        after = [RawRow(_apply(_STEPS[step], row.fields), row.where, row.part) for row in cleaned.rows]
+        after = [replace(row, fields=_apply(_STEPS[step], row.fields)) for row in cleaned.rows]
         changed = sum(old.fields != new.fields for old, new in zip(cleaned.rows, after, strict=True))
         cleaned.steps.append({"step": step, "changed": changed, "dropped": 0})
         cleaned.rows = after
@@ -59,6 +60,8 @@ def _lacks(row: RawRow, needed: tuple[str, ...]) -> bool:
 def _apply(step: Callable[[str], str], value: Any) -> Any:
     if isinstance(value, str):
         return step(value)
+    if is_image(value):
+        return value  # a path or bytes: no text
     if isinstance(value, dict):
         return {key: _apply(step, child) for key, child in value.items()}
     if isinstance(value, list):

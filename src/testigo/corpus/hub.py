@@ -62,4 +62,14 @@ def rows_of(splits: Mapping[str, Any], source: str) -> list[dict[str, Any]]:
             where=source,
             action="save the split that you mean as a Parquet file and name that",
         )
-    return [dict(row) for row in splits[name]]
+    return [dict(row) for row in _undecoded(splits[name])]
+
+
+def _undecoded(rows: Any) -> Any:
+    """Images as the bytes of their files, not as the pictures that the library makes of them."""
+    import datasets
+
+    for column, feature in dict(getattr(rows, "features", None) or {}).items():
+        if isinstance(feature, datasets.Image):
+            rows = rows.cast_column(column, datasets.Image(decode=False))
+    return rows

@@ -1,10 +1,11 @@
-"""Reading rows from JSONL, CSV and Parquet files, from folders of them, and from a hub data set.
+"""Reading rows from JSONL, CSV and Parquet files, from folders of them, of images, and from a hub data set.
 
 Nothing is skipped: what cannot be read becomes a `Problem` with file and line, and reading goes on to find the rest.
 """
 
 from __future__ import annotations
 
+import base64
 import csv
 import datetime
 import difflib
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.corpus.hub import read_hub
+from testigo.corpus.image_folder import Found, image_of, is_image_folder, read_image_folder
 from testigo.corpus.row import Part, RawRow, digest_of, file_digest
 from testigo.corpus.strict_json import StrictJsonError, parse_strict
 from testigo.errors import DataError, Problem
@@ -35,8 +37,13 @@ class Reading:
     ignored: list[str] = field(default_factory=list)
 
 
-def read_into(reading: Reading, source: str, folder: Path, part: Part) -> None:
+def read_into(reading: Reading, source: str, folder: Path, part: Part, image_field: str | None = None) -> None:
     """Read one source: a file, a folder (its files in the order of their names, subfolders too), `hub:NAME@REVISION`.
+
+    Parameters
+    ----------
+    image_field
+        The field that holds an image in every row: its paths become the form in which rows hold images.
 
     Raises
     ------
@@ -49,9 +56,11 @@ def read_into(reading: Reading, source: str, folder: Path, part: Part) -> None:
         rows = [_plain(row) for row in read_hub(source)]
         reading.rows += [RawRow(row, f"{source} row {number}", part) for number, row in enumerate(rows, 1)]
         reading.sources.append({"file": source, "sha256": digest_of(rows), "rows": len(rows), "part": part})
+    elif (folder / source).is_dir() and is_image_folder(folder / source, ENDINGS):
+        _read_images(reading, folder / source, source, part)
     else:
         for path in _files(folder / source, source, reading):
-            _read_file(reading, path, _name(path, folder), part)
+            _read_file(reading, path, _name(path, folder), part, image_field)
     if before == (len(reading.rows), len(reading.problems)):
         raise DataError(
             expected="at least one row", found="none", where=source, action="give a file with rows in `data.source`"
@@ -74,7 +83,7 @@ def _files(path: Path, source: str, reading: Reading) -> list[Path]:
         )
     if path.suffix.lower() not in ENDINGS:
         raise DataError(
-            expected=f"a file that ends in {', '.join(ENDINGS)}, or a folder of such files",
+            expected=f"a file that ends in {', '.join(ENDINGS)}, or a folder of such files or of images",
             found=f"'{path.suffix}'" if path.suffix else "no ending",
             where=source,
             action="convert the file, or give it the ending of its format",
@@ -86,27 +95,53 @@ def _name(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
 
 
-def _read_file(reading: Reading, path: Path, name: str, part: Part) -> None:
+def _read_images(reading: Reading, path: Path, source: str, part: Part) -> None:
+    n_before = len(reading.rows)
+    try:
+        for found in read_image_folder(path, source.rstrip("/"), _read_table, reading.ignored):
+            if isinstance(found, Problem):
+                reading.problems.append(found)
+            else:
+                reading.rows.append(RawRow(found[0], found[1], part, path))
+    except OSError as error:
+        raise _unreadable(error, str(error.filename or source)) from None
+    own = [row.fields for row in reading.rows[n_before:]]
+    reading.sources.append({"file": source, "sha256": digest_of(own), "rows": len(own), "part": part})
+
+
+def _read_table(path: Path, name: str) -> Iterator[Found]:
+    return (_read_csv if path.suffix.lower() == ".csv" else _read_jsonl)(path, name)
+
+
+def _read_file(reading: Reading, path: Path, name: str, part: Part, image_field: str | None = None) -> None:
     read = {".csv": _read_csv, ".parquet": _read_parquet}.get(path.suffix.lower(), _read_jsonl)
     n_before = len(reading.rows)
     try:
         for found in read(path, name):
             if isinstance(found, Problem):
                 reading.problems.append(found)
-            else:
-                reading.rows.append(RawRow(found[0], found[1], part))
+                continue
+            fields, where = found
+            if image_field in fields:
+                image = image_of(fields[image_field], path.parent, where)
+                if isinstance(image, Problem):
+                    reading.problems.append(image)
+                    continue
+                fields = {**fields, image_field: image}
+            reading.rows.append(RawRow(fields, where, part, path.parent))
         sha256 = file_digest(path)
     except OSError as error:
-        raise DataError(
-            expected="a file that can be read",
-            found=error.strerror or type(error).__name__,
-            where=name,
-            action="give read permission, or copy the file",
-        ) from None
+        raise _unreadable(error, name) from None
     reading.sources.append({"file": name, "sha256": sha256, "rows": len(reading.rows) - n_before, "part": part})
 
 
-Found = Problem | tuple[dict[str, Any], str]
+def _unreadable(error: OSError, name: str) -> DataError:
+    return DataError(
+        expected="a file that can be read",
+        found=error.strerror or type(error).__name__,
+        where=name,
+        action="give read permission, or copy the file",
+    )
 
 
 def _read_jsonl(path: Path, name: str) -> Iterator[Found]:
@@ -182,8 +217,13 @@ def _not_utf8(where: str, error: UnicodeDecodeError) -> Problem:
 
 
 def _plain(value: Any) -> Any:
-    """The JSON form of a table's value: dates as ISO text, decimals as text, NaN (a table's missing number) as null."""
+    """The JSON form of a table's value: dates as ISO text, decimals as text, NaN (a table's missing number) as null.
+
+    The bytes of a table's image, `{"bytes": …, "path": …}`, become base64.
+    """
     if isinstance(value, dict):
+        if value.keys() == {"bytes", "path"} and isinstance(value["bytes"], bytes):
+            return {"bytes": base64.b64encode(value["bytes"]).decode("ascii"), "path": value["path"]}
         return {str(key): _plain(child) for key, child in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(child) for child in value]

@@ -25,11 +25,15 @@ class Row:
 
 @dataclass(frozen=True)
 class RawRow:
-    """One row as it was read, and where: `where` is `file:line`, or `file row n` where files have no lines."""
+    """One row as it was read, and where: `where` is `file:line`, or `file row n` where files have no lines.
+
+    `root` is the folder in which the paths of its images start; None when it can name none.
+    """
 
     fields: dict[str, Any]
     where: str
     part: Part
+    root: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class PlacedRow:
     row: Row
     where: str
     part: Part
+    root: Path | None = None
 
 
 def canonical_json(value: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from testigo.corpus.images import FOLDER, SEALED_FOLDER, image_bytes, is_image, stored_name
 from testigo.corpus.row import Row, digest_of, file_digest
 from testigo.errors import DataError, WorkspaceError
 
@@ -101,13 +102,26 @@ def find_fault(folder: Path, fingerprint: str | None = None) -> str | None:
                 return f"{file} was changed"
         except OSError as error:
             return f"{file} cannot be read: {error.strerror}"
+    for name, n_files in manifest.get("images", {}).get("files", {}).items():
+        if _n_files(folder / name) != n_files:  # each file's bytes are compared with their hash when it is opened
+            return f"{name} holds {_n_files(folder / name)} files, not {n_files}"
     return None
 
 
-def write_corpus(folder: Path, splits: Mapping[str, Sequence[Row]], manifest: Mapping[str, Any]) -> dict[str, Any]:
+def write_corpus(
+    folder: Path,
+    splits: Mapping[str, Sequence[Row]],
+    manifest: Mapping[str, Any],
+    roots: Mapping[str, Path] | None = None,
+) -> dict[str, Any]:
     """Write a corpus beside its place, put it on the disk for good, and only then give it its name.
 
     A folder that stands there already is replaced. Returns the manifest with the splits and its own digest.
+
+    Parameters
+    ----------
+    roots
+        Row id -> the folder in which the paths of its images start. The files are copied into the corpus.
 
     Raises
     ------
@@ -119,8 +133,13 @@ def write_corpus(folder: Path, splits: Mapping[str, Sequence[Row]], manifest: Ma
     try:
         (aside / "sealed").mkdir(parents=True)
         written = {name: _write_split(aside / file, splits[name]) for name, file in FILES.items()}
+        for name, own in splits.items():
+            _copy_images(aside / (SEALED_FOLDER if name == "test" else FOLDER), own, roots or {})
+        n_images = {name: _n_files(aside / name) for name in (FOLDER, SEALED_FOLDER)}
         (aside / FILES["test"]).chmod(0o400)
         whole = {**manifest, "format": FORMAT, "splits": written}
+        if "images" in whole:
+            whole["images"] = {**whole["images"], "files": n_images}
         whole["sha256"] = _own_digest(whole)
         text = json.dumps(whole, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
         (aside / "manifest.json").write_text(text, encoding="utf-8")
@@ -154,6 +173,23 @@ def _take_place(aside: Path, folder: Path) -> None:
     aside.rename(folder)
     _sync(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _copy_images(into: Path, rows: Sequence[Row], roots: Mapping[str, Path]) -> None:
+    """The files that rows name, by their hash: a corpus is whole by itself."""
+    for row in rows:
+        for value in row.fields.values():
+            if is_image(value) and "image" in value and row.id in roots:
+                into.mkdir(exist_ok=True)
+                path = into / stored_name(value)
+                if not path.exists():
+                    path.write_bytes(image_bytes(value, roots[row.id]))
+                    path.chmod(0o400)
+                    _sync(path)
+
+
+def _n_files(folder: Path) -> int:
+    return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
 def _write_split(path: Path, rows: Sequence[Row]) -> dict[str, Any]:
