@@ -81,6 +81,11 @@ FULL: dict[str, Any] = {
     "waive": {"D104": "the rows are few on purpose"},
 }
 
+TEXT_CLASSES: dict[str, Any] = {
+    "task.kind": "classification", "task.schema": None, "task.system": None, "hypothesis.keep": [],
+    "hypothesis.improve.metric": "accuracy", "evaluation": {"batch_size": 8},
+}  # fmt: skip
+IMAGE_CLASSES: dict[str, Any] = {**TEXT_CLASSES, "task.kind": "image-classification"}
 CHANGES: dict[str, dict[str, Any]] = {
     "campaign": {"campaign": "another"},
     "question": {"question": "Another?"},
@@ -92,6 +97,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     },
     "task.input": {"task.input": "text"},
     "task.target": {"task.target": "answer"},
+    "task.labels": {**TEXT_CLASSES, "task.labels": ["complaint", "question"]},
+    "task.answer": {**TEXT_CLASSES, "task.answer": "text", "evaluation": {"max_new_tokens": 4}},
     "task.category": {"task.category": None},
     "task.schema": {"task.schema": "other.schema.json"},
     "task.system": {"task.system": None},
@@ -117,6 +124,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "model.adapter.dropout": {"model.adapter.dropout": 0.0},
     "model.adapter.targets": {"model.adapter.targets": "all-linear"},
     "model.adapter.save_modules": {"model.adapter.save_modules": []},
+    "model.head": {**TEXT_CLASSES, "model.head": "new"},
     "model.precision": {"model.precision": "bf16"},
     "encoding.maximum_length": {"encoding.maximum_length": None},
     "encoding.longer": {"encoding.longer": "drop"},
@@ -131,6 +139,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "training.weight_decay": {"training.weight_decay": 0},
     "training.clip": {"training.clip": None},
     "training.activation_checkpointing": {"training.activation_checkpointing": True},
+    "training.augment.flip": {**IMAGE_CLASSES, "training.augment": {"flip": 0.5}},
+    "training.augment.rotate": {**IMAGE_CLASSES, "training.augment": {"rotate": 10}},
+    "training.augment.shift": {**IMAGE_CLASSES, "training.augment": {"shift": 0.1}},
+    "training.augment.brightness": {**IMAGE_CLASSES, "training.augment": {"brightness": 0.1}},
     "training.validate_every": {"training.validate_every": 20},
     "training.checkpoint.every": {"training.checkpoint.every": "auto"},
     "training.checkpoint.keep": {"training.checkpoint.keep": 3},
@@ -208,6 +220,16 @@ def test_a_changed_value_changes_the_identity_unless_it_defines_no_result(folder
     same = before.canonical() == after.canonical()
     assert same == (key.partition(".")[0] in DEFINES_NO_RESULT)
     assert same == (before.identity() == after.identity())
+
+
+@pytest.mark.parametrize(
+    ("classes", "key"),
+    [(TEXT_CLASSES, "task.labels"), (TEXT_CLASSES, "task.answer"), (TEXT_CLASSES, "model.head")]
+    + [(IMAGE_CLASSES, f"training.augment.{way}") for way in ("flip", "rotate", "shift", "brightness")],
+)
+def test_settings_of_classes_are_part_of_the_identity(folder: Path, classes: dict[str, Any], key: str) -> None:
+    plain = changed(FULL, classes)
+    assert loaded(folder, plain).identity() != loaded(folder, changed(plain, CHANGES[key])).identity()
 
 
 def test_the_list_of_what_defines_no_result_is_short_and_fixed() -> None:

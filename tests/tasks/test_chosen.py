@@ -8,7 +8,7 @@ import pytest
 
 from testigo.campaign import METRICS, Campaign, load
 from testigo.errors import CampaignError
-from testigo.tasks import Extraction, Generation, task_for
+from testigo.tasks import Classification, Extraction, Generation, ImageClassification, task_for
 
 ORDERS = Path(__file__).parents[2] / "examples" / "orders"
 
@@ -37,4 +37,5 @@ def test_a_system_message_that_wants_a_schema_needs_one() -> None:
 
 
 def test_metrics_are_those_that_the_campaign_file_knows() -> None:
-    assert {task.name: dict(task.metrics) for task in (Extraction, Generation)} == METRICS
+    kinds = (Extraction, Generation, Classification, ImageClassification)
+    assert {task.name: dict(task.metrics) for task in kinds} == METRICS

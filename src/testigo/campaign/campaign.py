@@ -51,8 +51,8 @@ class Campaign(Section):
     """How rows become tokens."""
     training: Training
     """The updates."""
-    evaluation: Evaluation
-    """How outputs are generated."""
+    evaluation: Evaluation = Evaluation()
+    """How outputs are made."""
     variants: tuple[Variant, ...] = Field(default=(), strict=False)
     """Explained changes against the control, each a run of its own for every seed."""
     seeds: tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...] = Field(default=(0,), strict=False, min_length=1)

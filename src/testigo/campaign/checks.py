@@ -10,7 +10,7 @@ from typing import Any
 from testigo.campaign.document import Place
 from testigo.campaign.fault import Fault
 from testigo.campaign.known import Known
-from testigo.campaign.sections import METRICS
+from testigo.campaign.sections import CLASS_KINDS, METRICS
 from testigo.campaign.wording import describe, suggestion
 
 _CODE = re.compile(r"[A-Z]\d{3}")
@@ -73,6 +73,64 @@ def _lengths(known: Known) -> Iterator[Fault]:
             str(new),
             "lower it, or raise `encoding.maximum_length`",
         )
+
+
+def _length_of_outputs(known: Known) -> Iterator[Fault]:
+    if "task.kind" not in known or "task.answer" not in known or "evaluation.max_new_tokens" not in known:
+        return
+    most = known("evaluation.max_new_tokens")
+    if answers_by_head(known) and most:
+        yield Fault(
+            ("evaluation", "max_new_tokens"),
+            "no `max_new_tokens` where a class head answers: it writes no text",
+            str(most),
+            "remove it",
+            "key",
+        )
+    if not answers_by_head(known) and not most:
+        yield Fault(
+            ("evaluation", "max_new_tokens"),
+            "the key `evaluation.max_new_tokens`: a whole number, at least 1",
+            "it is not set" if "evaluation" not in known.plain or most == 0 else describe(most),
+            "add `max_new_tokens: 64`, or what the longest target needs, to `evaluation`",
+            "key",
+        )
+
+
+def answers_by_head(known: Known) -> bool:
+    """Whether a class head answers, and no text is written."""
+    kind: object = known("task.kind")
+    return kind == "image-classification" or (kind == "classification" and known("task.answer") == "head")
+
+
+def _classes(known: Known) -> Iterator[Fault]:
+    kind = known("task.kind")
+    if "task.kind" not in known:
+        return
+    if kind not in CLASS_KINDS and known("task.labels") is not None:
+        yield _only_with(("task", "labels"), "classes", "set `kind: classification`, or remove it")
+    if known("task.answer", "head") == "text" and kind != "classification":
+        yield _only_with(("task", "answer"), "the kind classification", "remove it, or set `kind: classification`")
+    if not answers_by_head(known) and known("model.head", "auto") != "auto":
+        yield _only_with(("model", "head"), "a class head", "remove it, or set `task.answer: head`")
+    if kind != "image-classification" and known("training.augment") is not None:
+        yield _only_with(("training", "augment"), "the kind image-classification", "remove it")
+    for key in ("schema", "system"):
+        if known(f"task.{key}") is not None and answers_by_head(known):
+            yield Fault(
+                ("task", key),
+                f"no `{key}` where a class head answers: it reads the input alone",
+                describe(known(f"task.{key}")),
+                "remove it" + (", or set `answer: text`" if kind == "classification" and key == "system" else ""),
+                "key",
+            )
+    if kind == "classification" and not answers_by_head(known) and known("task.schema") is not None:
+        yield _only_with(("task", "schema"), "the kind extraction", "remove it")
+    yield from _repeated(known("task.labels"), ("task", "labels"), "class")
+
+
+def _only_with(place: Place, what: str, action: str) -> Fault:
+    return Fault(place, f"`{place[-1]}` only with {what}", f"`{place[-1]}`", action, "key")
 
 
 def _one_process(known: Known) -> Iterator[Fault]:
@@ -318,6 +376,8 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     _length_of_training,
     _validation_while_training,
     _lengths,
+    _length_of_outputs,
+    _classes,
     _one_process,
     _adapter_settings,
     _shares,

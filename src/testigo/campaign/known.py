@@ -41,6 +41,7 @@ def known_values(model: type[BaseModel], data: Any, wrong: Collection[Place]) ->
 def _section(model: type[BaseModel], data: Any, wrong: Collection[Place], place: Place) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     data = model.filled(data) if issubclass(model, Section) else data
+    data = data if isinstance(data, dict) else {}  # a document that is no mapping says nothing
     for name, field in model.model_fields.items():
         key = field.alias or name
         own: Place = (*place, key)

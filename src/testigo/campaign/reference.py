@@ -76,7 +76,7 @@ def _default(field: FieldInfo) -> str:
         return "**needed**"
     default = field.get_default(call_default_factory=True)
     if field.json_schema_extra and callable(field.json_schema_extra):
-        return "what is left"
+        return "what is left" if default else "**needed** where a text is written"
     if isinstance(default, BaseModel):
         return "its own defaults"
     if default is None:
@@ -88,7 +88,7 @@ def _default(field: FieldInfo) -> str:
 
 def _metrics() -> str:
     lines = ["## Metrics\n", "| kind | metric | a row's score |", "|---|---|---|"]
-    words = {"binary": "0 or 1", "bounded": "0 to 1"}
+    words = {"binary": "0 or 1", "bounded": "0 to 1", "corpus": "none: it belongs to all rows together"}
     lines += [f"| {kind} | `{metric}` | {words[how]} |" for kind, own in METRICS.items() for metric, how in own.items()]
     return "\n".join(lines) + "\n"
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-METRICS: dict[str, dict[str, Literal["binary", "bounded"]]] = {
+METRICS: dict[str, dict[str, Literal["binary", "bounded", "corpus"]]] = {
     "extraction": {
         "valid_json": "binary",
         "schema_valid": "binary",
@@ -15,8 +15,13 @@ METRICS: dict[str, dict[str, Literal["binary", "bounded"]]] = {
         "field_f1": "bounded",
     },
     "generation": {"exact_match": "binary", "token_f1": "bounded"},
+    "classification": {"accuracy": "binary", "macro_f1": "corpus"},
+    "image-classification": {"accuracy": "binary", "macro_f1": "corpus"},
 }
-"""Kind of task -> metric -> whether a row's score is yes/no or lies between 0 and 1."""
+"""Kind of task -> metric -> whether a row's score is yes/no, lies between 0 and 1, or belongs to all rows together."""
+
+CLASS_KINDS = ("classification", "image-classification")
+"""Kinds of task whose answer is one of a few classes."""
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Count = Annotated[int, Field(ge=1)]
@@ -25,6 +30,11 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 
 def _the_rest(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
+
+
+def _of_a_text(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+    schema["minimum"] = 1
 
 
 class Section(BaseModel):
@@ -48,12 +58,18 @@ class Section(BaseModel):
 class Task(Section):
     """What the model has to do with a row."""
 
-    kind: Literal["extraction", "generation"]
-    """`extraction`: a text becomes one JSON object. `generation`: a text becomes a text."""
+    kind: Literal["extraction", "generation", "classification", "image-classification"]
+    """`extraction`: a text becomes one JSON object. `generation`: a text becomes a text. `classification`: a text gets
+    one of a few classes. `image-classification`: an image does."""
     input: Text
     """The row's field that the model reads."""
     target: Text
-    """The row's field that it has to write."""
+    """The row's field that it has to write, or that names the class."""
+    labels: Annotated[tuple[Text, ...], Field(strict=False, min_length=2)] | None = None
+    """The names of the classes, in the order of the head. `null`: the targets of the training and validation rows, in
+    order (numbers by value, names by letter)."""
+    answer: Literal["head", "text"] = "head"
+    """Classification: `head` trains a layer that chooses the class, `text` lets a language model write its name."""
     category: Text | None = None
     """The row's field by whose values the results are also given, one by one. Splits are balanced over it."""
     schema_file: Text | None = Field(default=None, alias="schema")
@@ -164,6 +180,9 @@ class Base(Section):
     """`hub:NAME@REVISION` (40 hex digits), `path:FOLDER` beside this file, or `package:NAME` (a Python package)."""
     adapter: Adapter = Adapter()
     """What is trained."""
+    head: Literal["auto", "new"] = "auto"
+    """Class heads: `auto` keeps a head that the base has for these classes and makes a new one where it has none; `new`
+    makes a new one, whatever the base has. A new head is trained whole, from values drawn by the run's seed."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """The number format of the forward and backward pass."""
 
@@ -176,7 +195,8 @@ class Encoding(Section):
     longer: Literal["refuse", "drop", "truncate"] = "refuse"
     """Rows that are longer: `refuse` to start, `drop` them with a count, or `truncate` (another experiment)."""
     layout: Literal["packed", "padded"] = "packed"
-    """`packed`: the rows of a microbatch lie in one sequence without padding. `padded`: one row beside the other."""
+    """`packed`: the rows of a microbatch lie in one sequence without padding. `padded`: one row beside the other, as
+    rows before a class head always lie."""
 
 
 class Schedule(Section):
@@ -206,6 +226,19 @@ class Stop(Section):
     """How many validations in a row may pass without a new best."""
 
 
+class Augment(Section):
+    """How training images are varied. Evaluation and validation never are. Each is drawn from seed, epoch and row."""
+
+    flip: float = Field(default=0.0, ge=0, le=1)
+    """The share of images that is mirrored, left to right."""
+    rotate: float = Field(default=0.0, ge=0, le=180)
+    """The largest turn to either side [degrees]."""
+    shift: float = Field(default=0.0, ge=0, lt=1)
+    """The largest move to each side, as a share of the image's width and height."""
+    brightness: float = Field(default=0.0, ge=0, lt=1)
+    """The largest change of brightness: 0.2 multiplies it by 0.8 to 1.2."""
+
+
 class Training(Section):
     """The updates. Examples per update = microbatch × accumulation × processes."""
 
@@ -227,6 +260,8 @@ class Training(Section):
     """The largest norm of the gradient of an update. `null`: no clipping."""
     activation_checkpointing: bool = False
     """Compute activations twice and keep fewer: less memory, more time, the same gradients."""
+    augment: Augment | None = None
+    """Image classification: how training images are varied. `null`: they are not."""
     validate_every: Count | None = None
     """Updates between two validations. `null`: only at the end."""
     checkpoint: Checkpoint = Checkpoint()
@@ -236,12 +271,12 @@ class Training(Section):
 
 
 class Evaluation(Section):
-    """How outputs are generated, greedily, for the baseline and for every run alike."""
+    """How outputs are made, greedily, for the baseline and for every run alike."""
 
-    max_new_tokens: Count
-    """The most tokens of an output."""
+    max_new_tokens: int = Field(default=0, ge=0, json_schema_extra=_of_a_text)
+    """The most tokens of an output. Needed where a text is written; a class head writes none."""
     batch_size: Count = 16
-    """Rows that are generated at once."""
+    """Rows that are generated or classified at once."""
 
 
 class Variant(Section):

@@ -12,20 +12,20 @@ from testigo.campaign.document import Place
 from testigo.campaign.fault import Fault
 from testigo.campaign.wording import describe, expects, field_of, keys_of, names_of, section_of, suggestion
 
-_PLANNED = ("classification", "image-classification", "wandb", "mlflow", "trackio", "torchrun", "ray", "slurm")
+_PLANNED = ("wandb", "mlflow", "trackio", "torchrun", "ray", "slurm")
 """Words that are meant to be understood one day, and are refused until then."""
 
 
 def shape_faults(error: ValidationError, data: Any) -> Iterator[Fault]:
     """Pydantic's findings as faults at places of the file, one for each place."""
     told: set[Place] = set()
-    for line in error.errors(include_url=False, include_context=False):
+    for line in error.errors(include_url=False):
         place, value = _within(data, line["loc"])
         if line["type"] == "extra_forbidden":
             yield _unknown_key(place)
         elif line["type"] == "missing":
             yield _missing_key((*place, str(line["loc"][-1])))
-        elif line["type"] == "too_short" and value:
+        elif line["type"] == "too_short" and value and len(value) >= line["ctx"]["min_length"]:
             continue  # its items are wrong, and each is told
         elif place not in told:
             told.add(place)

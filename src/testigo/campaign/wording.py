@@ -50,10 +50,9 @@ def expects(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     if get_origin(annotation) is tuple:
         inside = section_of(annotation)
         what = f"mappings with the keys {_names(keys_of(inside))}" if inside else expects(get_args(annotation)[0])
-        least = any(getattr(part, "min_length", None) for part in metadata)
-        return f"a list{' with at least one item' if least else ''}, each {what}".replace(
-            "each mappings", "of mappings"
-        )
+        least = max((getattr(part, "min_length", None) or 0 for part in metadata), default=0)
+        items = {0: "", 1: " with at least one item"}.get(least, f" with at least {least} items")
+        return f"a list{items}, each {what}".replace("each mappings", "of mappings")
     if annotation is str:
         pattern = next((p for part in metadata if (p := getattr(part, "pattern", None))), "")
         return _PATTERNS.get(pattern, "text")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from testigo.errors import CampaignError
+from testigo.tasks.classification import Classification, ImageClassification
 from testigo.tasks.extraction import Extraction
 from testigo.tasks.generation import Generation
 from testigo.tasks.schema import read_schema
@@ -14,8 +15,13 @@ if TYPE_CHECKING:
     from testigo.campaign import Campaign
 
 
-def task_for(campaign: Campaign) -> Task:
+def task_for(campaign: Campaign, labels: tuple[str, ...] = ()) -> Task:
     """The task of a campaign, with its schema read and checked.
+
+    Parameters
+    ----------
+    labels
+        The names of the classes, where the campaign leaves them to its rows; see `labels_of`.
 
     Raises
     ------
@@ -23,6 +29,10 @@ def task_for(campaign: Campaign) -> Task:
         When the schema cannot be used, or the system message asks for a `{schema}` that the campaign does not name.
     """
     asked = campaign.task
+    if asked.kind == "classification":
+        return Classification(asked.input, asked.target, asked.labels or labels, asked.answer, asked.system)
+    if asked.kind == "image-classification":
+        return ImageClassification(asked.input, asked.target, asked.labels or labels)
     if asked.kind == "generation":
         return Generation(asked.input, asked.target, asked.system)
     schema = None if asked.schema_file is None else read_schema(campaign.folder / asked.schema_file)
@@ -34,3 +44,9 @@ def task_for(campaign: Campaign) -> Task:
             action="add `schema: FILE` to `task`, or remove {schema} from `system`",
         )
     return Extraction(asked.input, asked.target, schema, asked.system)
+
+
+def is_answered_by_head(campaign: Campaign) -> bool:
+    """Whether a class head answers, and no text is written."""
+    task = campaign.task
+    return task.kind == "image-classification" or (task.kind == "classification" and task.answer == "head")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from testigo.corpus.strict_json import StrictJsonError, parse_strict
 from testigo.tasks.fields import equal, field_f1
 from testigo.tasks.schema import Schema
-from testigo.tasks.task import Kind, input_problems, kind_of, prompt
+from testigo.tasks.task import Kind, input_problems, kind_of, no_label, prompt
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Extraction:
     system: str | None = None
 
     name: ClassVar[str] = "extraction"
+    labels: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[Mapping[str, Kind]] = MappingProxyType(
         {
             "valid_json": "binary",
@@ -65,6 +66,10 @@ class Extraction:
         value = self._object(fields)
         ordered = value if self.schema is None else self.schema.in_order(value)
         return json.dumps(ordered, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+    def label_of(self, fields: Mapping[str, Any]) -> int:
+        """There are no classes."""
+        raise no_label(self)
 
     def score(self, fields: Mapping[str, Any], output: str) -> dict[str, float]:
         """The five metrics of one output."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from testigo.tasks.task import Kind, input_problems, kind_of, prompt
+from testigo.tasks.task import Kind, input_problems, kind_of, no_label, prompt
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -30,6 +30,7 @@ class Generation:
     system: str | None = None
 
     name: ClassVar[str] = "generation"
+    labels: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[Mapping[str, Kind]] = MappingProxyType({"exact_match": "binary", "token_f1": "bounded"})
 
     def problems(self, fields: Mapping[str, Any]) -> list[str]:
@@ -51,6 +52,10 @@ class Generation:
     def target(self, fields: Mapping[str, Any]) -> str:
         """The row's target, as it is after cleaning."""
         return str(fields[self.target_field])
+
+    def label_of(self, fields: Mapping[str, Any]) -> int:
+        """There are no classes."""
+        raise no_label(self)
 
     def score(self, fields: Mapping[str, Any], output: str) -> dict[str, float]:
         """The two metrics of one output."""

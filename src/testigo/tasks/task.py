@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
-Kind = Literal["binary", "bounded"]
+Kind = Literal["binary", "bounded", "corpus"]
 
 
 class Task(Protocol):
@@ -18,7 +18,12 @@ class Task(Protocol):
 
     @property
     def metrics(self) -> Mapping[str, Kind]:
-        """Each metric that `score` gives: yes/no a row (0 or 1), or between 0 and 1."""
+        """Each metric: yes/no a row (0 or 1), between 0 and 1 a row, or of all rows together, which `score` lacks."""
+        ...
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes in the order of the head; empty where an answer is no class."""
         ...
 
     def problems(self, fields: Mapping[str, Any]) -> list[str]:
@@ -30,12 +35,21 @@ class Task(Protocol):
         ...
 
     def target(self, fields: Mapping[str, Any]) -> str:
-        """The exact text to learn."""
+        """The exact text to learn; the name of the class where there are classes."""
+        ...
+
+    def label_of(self, fields: Mapping[str, Any]) -> int:
+        """The number of the row's class in `labels`, where there are classes."""
         ...
 
     def score(self, fields: Mapping[str, Any], output: str) -> dict[str, float]:
         """Each metric of one output. Never raises for any output."""
         ...
+
+
+def no_label(task: Task) -> ValueError:
+    """Somebody asked for the class of a row whose answer is a text."""
+    return ValueError(f"{task.name} has no classes")
 
 
 def prompt(system: str | None, user: str) -> list[dict[str, str]]:

@@ -1,0 +1,59 @@
+"""Classes: their names, their order, and which of them a row's target says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from testigo.campaign import Campaign
+    from testigo.corpus import Corpus
+
+CLASS_KINDS = ("classification", "image-classification")
+
+
+def class_name(value: Any) -> str | None:
+    """The name of the class that a target says: a text as it is, a whole number or truth value as JSON writes it.
+
+    None for anything else, and for empty text.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Each name once: by value where all are whole numbers, else by letter."""
+    every = set(names)
+    if all(name.lstrip("-").isdecimal() for name in every):
+        return tuple(sorted(every, key=lambda name: (int(name), name)))
+    return tuple(sorted(every))
+
+
+def labels_of(campaign: Campaign, corpus: Corpus) -> tuple[str, ...]:
+    """The classes of a campaign in the order of the head; empty where its kind has none.
+
+    Without `task.labels` they are the targets of the training and validation rows: the sealed rows are not read.
+    """
+    task = campaign.task
+    if task.kind not in CLASS_KINDS:
+        return ()
+    if task.labels is not None:
+        return task.labels
+    values = (class_name(row.fields[task.target]) for split in ("train", "validation") for row in corpus.rows(split))
+    return in_order(name for name in values if name is not None)
+
+
+def target_problems(fields: Mapping[str, Any], name: str, labels: tuple[str, ...]) -> list[str]:
+    """What is wrong with a row's class."""
+    if name not in fields:
+        return [f"the field '{name}' (target) is missing"]
+    found = class_name(fields[name])
+    if found is None:
+        return [f"the field '{name}' (target) must name a class, by text or a whole number"]
+    if labels and found not in labels:
+        shown = ", ".join(labels[:12]) + (", …" if len(labels) > 12 else "")
+        return [f"the class '{found}' is none of `task.labels`: {shown}"]
+    return []
