@@ -137,6 +137,28 @@ CASES: dict[str, tuple[tuple[Steps, dict[str, Any]], tuple[Steps, dict[str, Any]
         (with_validation(steps_of(falling()), [2.0, NAN], 20), {}),
         (with_validation(steps_of(falling()), [2.0, 1e-9], 20), {}),
     ),
+    "T120": (
+        (steps_of(2 * np.exp(1.5 * rng(3).normal(size=200)), gradient_norm=np.exp(1.2 * rng(4).normal(size=200))), {}),
+        (steps_of(falling(noise=0.5), gradient_norm=np.exp(1.2 * rng(4).normal(size=200))), {}),
+    ),
+    "T121": (
+        (steps_of(falling(), learning_rate=np.r_[np.full(120, 1e-4), np.zeros(80)]), {}),
+        (steps_of(falling(), learning_rate=np.r_[0, np.linspace(1e-6, 1e-4, 19), np.linspace(1e-4, 0, 180)]), {}),
+    ),
+    "T122": (
+        (steps_of(falling() + 0.4 * np.sin(np.arange(200) * 2 * np.pi / 14)), {}),
+        (
+            [
+                step | {"epoch": step["update"] / 14}
+                for step in steps_of(falling() + 0.4 * np.sin(np.arange(200) * 2 * np.pi / 14))
+            ],
+            {},
+        ),
+    ),
+    "M111": (
+        (at_updates(steps_of(falling()), [77], seconds=900.0), {}),
+        (at_updates(steps_of(falling()), range(20, 201, 20), seconds=900.0), {}),
+    ),
     "M102": (
         (at_updates(steps_of(falling()), range(150, 201), seconds=3.0), {}),
         (at_updates(steps_of(falling()), [1, 2, *range(20, 201, 20)], seconds=30.0), {}),

@@ -84,6 +84,10 @@ REMEDIES: Mapping[str, str] = {
     "T115": "Halve `learning_rate`, or raise `gradient_accumulation_steps`.",
     "T116": "Lower `learning_rate`, or use `lr_scheduler_type='cosine'`; see that rows are shuffled.",
     "T117": "See which validation rows have no label; the Trainer leaves non-finite batches out of `eval_loss`.",
+    "T120": "Raise `gradient_accumulation_steps`; lower `learning_rate`.",
+    "T121": "See for how many updates the scheduler was made, and whether it is stepped once an update.",
+    "T122": "See that the data loader shuffles; halve `learning_rate`.",
+    "M111": "See what else ran on the machine at that time; keep data and checkpoints on a local disk.",
     "M102": "See what else runs on the machine and how hot it is; save less often.",
     "M103": "Keep no tensor of an update beyond it: log numbers, not tensors.",
 }

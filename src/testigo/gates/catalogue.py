@@ -8,7 +8,6 @@ from pathlib import Path
 
 from testigo.errors import TestigoError
 from testigo.rules import Rule, collect, load_user_rules
-from testigo.watch import Curve, Outputs
 
 _LETTERS = {
     "D": "data",
@@ -43,8 +42,9 @@ def all_rules(files: tuple[Path, ...] = ()) -> tuple[Rule, ...]:
 
 
 def gate_rules(files: tuple[Path, ...] = ()) -> tuple[Rule, ...]:
-    """The rules that judge the pilot's evidence: all but those over a curve or outputs."""
-    return tuple(rule for rule in all_rules(files) if rule.evidence not in (Curve, Outputs))
+    """The rules that judge the pilot's evidence: all but those over evidence of the watch."""
+    watched = {rule.evidence for rule in collect("testigo.watch")}
+    return tuple(rule for rule in all_rules(files) if rule.evidence not in watched)
 
 
 def explain(code: str, files: tuple[Path, ...] = ()) -> Rule:

@@ -126,6 +126,22 @@ class Curve:
         """Which updates were taken and have a finite loss: those that level and noise are measured on."""
         return np.isfinite(self.losses) & ~self.skipped
 
+    @property
+    def measured_norms(self) -> Numbers:
+        """The gradient norms that were measured in updates that were taken, finite ones alone."""
+        norms = self.gradient_norms
+        return norms[np.isfinite(norms) & (norms >= 0) & ~self.skipped]
+
+    @property
+    def updates_per_epoch(self) -> float | None:
+        """How many updates go once over the rows; None where the epoch is not known."""
+        known = np.isfinite(self.epochs) & (self.epochs > 0)
+        if int(known.sum()) < 2:
+            return None
+        updates, epochs = self.updates[known], self.epochs[known]
+        passed = float(epochs[-1] - epochs[0])
+        return float(updates[-1] - updates[0]) / passed if passed > 0 else None
+
     def __len__(self) -> int:
         return len(self.updates)
 

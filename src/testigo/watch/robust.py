@@ -54,6 +54,18 @@ def bend_rms(values: Numbers) -> float:
     return math.sqrt(float(np.mean(np.diff(values, n=3) ** 2)) / 20)
 
 
+def slope_fall(values: Numbers, sigma: float) -> tuple[float, float]:
+    """How far the values fall over their whole length by a straight line, and its standard error.
+
+    Values further than three standard deviations from the median count as three. The estimate is that of least squares
+    over equal distances, whose standard error of the fall is sigma × sqrt(12 / n).
+    """
+    middle = level(values)
+    calm = np.clip(values, middle - 3 * sigma, middle + 3 * sigma)
+    fall = -12 * float(np.mean(np.linspace(-0.5, 0.5, len(values)) * (calm - calm.mean())))
+    return fall, sigma * math.sqrt(12 / max(len(values), 1))
+
+
 def block_levels(values: Numbers, block: int) -> Numbers:
     """The median of each whole block, counted from the end."""
     n_blocks = len(values) // block

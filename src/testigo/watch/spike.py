@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
@@ -9,6 +11,11 @@ from testigo.watch.curve import Curve, Numbers
 from testigo.watch.robust import level, spread
 
 _LEVEL, _FIRST = 9, 16
+_REMEDY = (
+    "Cause, tested: the named rows; the other rows of the update have the usual loss. Look at them with "
+    "`testigo show CAMPAIGN --row ID`: damaged, foreign or mislabelled? Mend or remove them in `data.source`; rows "
+    "that are right and hard are held back by `training.clip: 1.0`."
+)
 
 
 @rule("T104", "spike", "warn", phase="training")
@@ -18,8 +25,9 @@ def losses_do_not_spike(curve: Curve, spreads: float = 6.0, share: float = 0.2, 
     Why it matters: a spike is a batch that is unlike the others (damaged, foreign or mislabelled rows), or a step too
     large.
 
-    What to do: look at the named rows with `testigo show`; when nothing is wrong with them, set `training.clip: 1.0`
-    or lower `training.learning_rate`.
+    What to do: not tested, likeliest first: damaged, foreign or mislabelled rows, so look at the named ones with
+    `testigo show CAMPAIGN --row ID`; when nothing is wrong with them a step too large, so set `training.clip: 1.0` or
+    lower `training.learning_rate`.
 
     Source: Hampel's identifier (median and median absolute deviation; Davies and Gather 1993), in the loss and in its
     logarithm, since losses of small batches are skewed; more is asked for while the window is short and where the
@@ -42,7 +50,8 @@ def losses_do_not_spike(curve: Curve, spreads: float = 6.0, share: float = 0.2, 
     usual = level(losses[max(0, worst - window) : worst])
     update = int(updates[worst])
     seen = f"update {update}: loss {losses[worst]:.3f} where {usual:.3f} is usual ({len(spikes)} spikes)"
-    return found(seen, rows=_worst_rows(curve, update))
+    rows, tested = _blame(curve.row_losses.get(update, {}), float(losses[worst]), usual)
+    return found(f"{seen}{tested}", rows=rows or curve.rows.get(update, ()), remedy=_REMEDY if tested else "")
 
 
 def _candidates(losses: Numbers) -> list[int]:
@@ -84,8 +93,16 @@ def _far(values: Numbers, needed: float) -> bool:
     return value > needed * sigma and value > 2 * float(before.max())
 
 
-def _worst_rows(curve: Curve, update: int, most: int = 3) -> tuple[str, ...]:
-    by_row = curve.row_losses.get(update)
-    if by_row:
-        return tuple(sorted(by_row, key=lambda row: -by_row[row])[:most])
-    return curve.rows.get(update, ())
+def _blame(by_row: Mapping[str, float], loss: float, usual: float, most: int = 3) -> tuple[tuple[str, ...], str]:
+    """The rows with the largest losses, and in words whether the update would have been usual without them.
+
+    That is tested by taking them out of the mean: the loss of the others must lie nearer to the usual loss than a
+    quarter of the way to the spike. Without it the rows are only where one should look first.
+    """
+    worst = sorted(by_row, key=lambda row: -by_row[row])[:most]
+    for n in range(1, len(worst) + 1):
+        others = [value for row, value in by_row.items() if row not in worst[:n]]
+        if len(others) > n and abs(float(np.mean(others)) - usual) < 0.25 * (loss - usual):
+            named = f"{n} row{'s' if n > 1 else ''}"
+            return tuple(worst[:n]), f"; without {named} its other {len(others)} rows have {np.mean(others):.3f}"
+    return tuple(worst), ""

@@ -1,4 +1,4 @@
-"""The machine: speed that falls and memory that creeps."""
+"""Memory that creeps."""
 
 from __future__ import annotations
 
@@ -8,29 +8,6 @@ import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
 from testigo.watch.curve import Curve, Numbers
-from testigo.watch.robust import level
-
-
-@rule("M102", "throughput-falls", "warn", phase="training")
-def throughput_holds(curve: Curve, share: float = 0.5, lately: int = 20, at_least: int = 60) -> Finding | Passed:
-    """Tokens per second do not fall to half of what they were.
-
-    Why it matters: the run takes twice the time that was planned and paid for: a throttled or shared device, a slow
-    disk, or memory that is swapped.
-
-    What to do: see what else runs on the machine and how hot it is; lower `training.microbatch` when memory is nearly
-    full; write `training.checkpoint` less often.
-
-    Source: medians of 20 updates against all before, so that single slow updates (checkpoints, validations) count for
-    nothing; the first five are left out, since they compile and allocate.
-    """
-    known = np.isfinite(curve.tokens) & (curve.seconds > 0)
-    rates = (curve.tokens[known] / curve.seconds[known])[5:]
-    if len(rates) < at_least:
-        raise CannotCheck(f"fewer than {at_least} updates with tokens and seconds")
-    usual, now = level(rates[:-lately]), level(rates[-lately:])
-    seen = f"{now:.0f} tokens/s over the last {lately} updates, {usual:.0f} before"
-    return found(seen) if now < share * usual else passed(seen)
 
 
 @rule("M103", "memory-creeps", "warn", phase="training")
@@ -39,8 +16,8 @@ def memory_holds(curve: Curve, share: float = 0.1, mebibytes: float = 64.0, at_l
 
     Why it matters: memory that grows steadily runs out in the middle of the run.
 
-    What to do: keep no tensor of an update beyond it (log numbers, not tensors); restart from the last checkpoint
-    before memory ends, the run goes on where it was.
+    What to do: not tested, likeliest first: something keeps tensors of an update beyond it (log numbers, not tensors).
+    Restart from the last checkpoint before memory ends; the run goes on where it was.
 
     Source: the lowest values of four quarters of the run must rise each time, without slowing down, by 10 % and 64 MiB
     together. An allocator that fills up and stays does not do that.
