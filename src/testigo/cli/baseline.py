@@ -14,18 +14,13 @@ def baseline(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: J
     with opened(campaign, workspace) as grounds:
         from testigo.conductor import measure
         from testigo.disk import read_lines
-        from testigo.judgement import minimum_detectable_effect
+        from testigo.judgement import detectable_effect, value_of
 
         path = measure.baseline(grounds)
         lines = read_lines(path)
         hypothesis, metrics = grounds.campaign.hypothesis, grounds.task.metrics
-    groups = [line["group"] for line in lines]
-    scores = {name: [line["scores"][name] for line in lines] for name in metrics}
-    means = {name: sum(values) / len(values) for name, values in scores.items()}
-    detectable = {
-        name: minimum_detectable_effect(scores[name], kind=kind, groups=groups, alpha=hypothesis.alpha)
-        for name, kind in metrics.items()
-    }
+    means = {name: value_of(lines, name, kind) for name, kind in metrics.items()}
+    detectable = {name: detectable_effect(lines, name, kind, hypothesis.alpha) for name, kind in metrics.items()}
     margins = {hypothesis.improve.metric: hypothesis.improve.by, **{k.metric: k.within for k in hypothesis.keep}}
     if as_json:
         print_json({"ok": True, "rows": len(lines), "metrics": means, "detectable": detectable, "margins": margins,

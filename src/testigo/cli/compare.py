@@ -76,8 +76,22 @@ def _computed(workspace: Workspace, file: Path | None, evaluated: Evaluated) -> 
         hypothesis=loaded.hypothesis,
         variants={name: read_predictions(path) for name, path in evaluated.variants.items()},
         seeds={run.seed: read_predictions(path) for run, path in control},
+        unclean=_unclean(workspace),
     )
     return comparison.to_json()
+
+
+def _unclean(workspace: Workspace) -> tuple[str, ...] | None:
+    """Validation rows with copies among the training rows, from the corpus that is there; None where none looked."""
+    from testigo.corpus import unclean_rows
+    from testigo.dossier.files import read_json
+    from testigo.dossier.gather import current_folder
+    from testigo.ledger import Ledger, kinds
+
+    with Ledger.open(workspace.ledger_path, create=False) as ledger:
+        folder = current_folder(workspace.root / "corpus", ledger.events(kinds.CORPUS_BUILT))
+    manifest = read_json(folder / "manifest.json") if folder else None
+    return unclean_rows(manifest or {}, "validation")
 
 
 def _print(document: Mapping[str, Any]) -> None:

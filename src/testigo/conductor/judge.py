@@ -8,6 +8,7 @@ from typing import Any
 from testigo.campaign import planned_runs
 from testigo.conductor import measure
 from testigo.conductor.grounds import Grounds
+from testigo.corpus import unclean_rows
 from testigo.disk import read_lines, write_atomically
 from testigo.judgement import Comparison, compare
 from testigo.ledger import kinds
@@ -39,6 +40,7 @@ def compare_runs(grounds: Grounds, split: str = "validation") -> Comparison | No
         hypothesis=grounds.campaign.hypothesis,
         variants={name: by_seed[_first(grounds, by_seed)] for name, by_seed in outputs.items()},
         seeds=control if len(control) > 1 else None,
+        unclean=unclean_rows(grounds.corpus.manifest, split),
     )
     document = {**comparison.to_json(), "split": split, "run": runs["control", seed]}
     name = "comparison.json" if split == "validation" else f"comparison-{split}.json"

@@ -11,6 +11,7 @@ from testigo.corpus.cleaning import CLEANING_STEPS
 from testigo.corpus.images import Picture, is_image, open_image
 from testigo.corpus.row import Row
 from testigo.corpus.storage import Corpus, open_corpus, open_sealed
+from testigo.corpus.unclean import unclean_rows
 
 __all__ = [
     "CLEANING_STEPS",
@@ -22,4 +23,5 @@ __all__ = [
     "open_corpus",
     "open_image",
     "open_sealed",
+    "unclean_rows",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 from testigo.dossier.files import finite, read_json, read_lines, real, whole
 from testigo.dossier.record import Comparison, Example, Hypothesis, Plan, Run
 from testigo.errors import TestigoError
-from testigo.judgement import compare, minimum_detectable_effect
+from testigo.judgement import compare, detectable_effect
 from testigo.ledger import Event
 
 _POWER = 0.8
@@ -53,6 +53,7 @@ def statistics_again(
     seed: int,
     variants: Mapping[str, Sequence[dict[str, Any]]] | None = None,
     seeds: Mapping[int, Sequence[dict[str, Any]]] | None = None,
+    unclean: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """The statistics of prediction lines, as JSON values."""
     registered = SimpleNamespace(
@@ -68,6 +69,7 @@ def statistics_again(
         seed=seed,
         variants=variants,
         seeds=seeds,
+        unclean=unclean,
     )
     return dict(finite(result.to_json()))
 
@@ -115,8 +117,15 @@ def recomputed(
         seed=comparison.bootstrap_seed,
         variants={name: read(file) for name, file in comparison.variant_files.items()},
         seeds={int(seed): read(file) for seed, file in comparison.seed_files.items()},
+        unclean=unclean_in(comparison.statistics),
     )
     return differences(comparison.statistics, again)
+
+
+def unclean_in(statistics: Mapping[str, Any]) -> list[str] | None:
+    """The rows that the clean subset leaves out; None where the statistics have none."""
+    clean = statistics.get("clean")
+    return [str(row) for row in clean.get("left_out") or ()] if isinstance(clean, Mapping) else None
 
 
 def comparison_from(
@@ -250,18 +259,14 @@ def _other_files(
 
 def _detectable(lines: Sequence[Mapping[str, Any]], metrics: Mapping[str, str], hypothesis: Hypothesis) -> float | None:
     """The smallest effect that these rows can show at 80 % power, from the baseline's own outputs."""
-    scored = [line for line in lines if hypothesis.metric in (line.get("scores") or {})]
-    if len(scored) < 2 or hypothesis.metric not in metrics:
+    kind = metrics.get(hypothesis.metric)
+    scored = [line for line in lines if kind == "corpus" or hypothesis.metric in (line.get("scores") or {})]
+    if len(scored) < 2 or kind is None:
         return None
-    return real(
-        minimum_detectable_effect(
-            [float(line["scores"][hypothesis.metric]) for line in scored],
-            kind=metrics[hypothesis.metric],
-            groups=[str(line.get("group") or line.get("row")) for line in scored],
-            alpha=hypothesis.alpha,
-            power=_POWER,
-        )
-    )
+    try:
+        return real(detectable_effect(scored, hypothesis.metric, kind, hypothesis.alpha, _POWER))
+    except KeyError:
+        return None  # lines of a version that did not keep targets
 
 
 def _brief(value: object) -> str:

@@ -64,6 +64,7 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
             workspace.run(run.id),
             events=by_kind.get("run-invalidated", ()),
             price_per_hour=plan.price_per_hour,
+            metrics=plan.metrics,
         )
         for run in ledger.runs()
     )
@@ -96,7 +97,7 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         openings=openings(by_kind.get("test-opened", ())),
         notes=notes(by_kind.get("note", ())),
         data=data_from(manifest, samples_confirmed(by_kind.get("samples-confirmed", ()))) if manifest else None,
-        baseline=mean_scores(baseline_lines),
+        baseline=mean_scores(baseline_lines, plan.metrics),
         n_baseline=len(baseline_lines),
         gates=gates,
         runs=runs,

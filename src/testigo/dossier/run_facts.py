@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,20 @@ from testigo import ledger as records
 from testigo.dossier.files import read_json, read_lines, real, whole
 from testigo.dossier.gate_facts import finding_from
 from testigo.dossier.record import Curve, Run, RunFinding, ValidationPoint
+from testigo.judgement import value_of
 from testigo.ledger import Event
 
 _POINTS_KEPT = 2000
 
 
-def run_from(run: records.Run, folder: Path, *, events: Sequence[Event], price_per_hour: float | None) -> Run:
+def run_from(
+    run: records.Run,
+    folder: Path,
+    *,
+    events: Sequence[Event],
+    price_per_hour: float | None,
+    metrics: Mapping[str, str],
+) -> Run:
     """One run. Its state is the ledger's; what the folder adds is tolerated missing."""
     result = read_json(folder / "result.json") or {}
     trained = result.get("trained")
@@ -42,7 +50,7 @@ def run_from(run: records.Run, folder: Path, *, events: Sequence[Event], price_p
         trained_share=real(trained.get("share")),
         weights_sha256=str(result.get("final_weights_sha256") or ""),
         invalid_because=_why_invalid(run, events),
-        scores=mean_scores(predictions),
+        scores=mean_scores(predictions, metrics),
         n_scored=len(predictions),
         findings=tuple(
             RunFinding(whole(line.get("update")), finding_from(line)) for line in read_lines(folder / "findings.jsonl")
@@ -51,15 +59,18 @@ def run_from(run: records.Run, folder: Path, *, events: Sequence[Event], price_p
     )
 
 
-def mean_scores(predictions: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """The mean of each metric over the rows that have it."""
+def mean_scores(predictions: Sequence[Mapping[str, Any]], metrics: Mapping[str, str]) -> dict[str, float]:
+    """The mean of each metric over the rows that have it; of one that no row has, its value over all rows."""
     columns: dict[str, list[float]] = {}
     for line in predictions:
         scores = line.get("scores")
         for metric, value in (scores if isinstance(scores, Mapping) else {}).items():
             if (number := real(value)) is not None:
                 columns.setdefault(str(metric), []).append(number)
-    return {metric: sum(values) / len(values) for metric, values in columns.items()}
+    means = {metric: sum(values) / len(values) for metric, values in columns.items()}
+    if predictions and all("target" in line and "output" in line for line in predictions):
+        means |= {metric: value_of(predictions, metric, kind) for metric, kind in metrics.items() if kind == "corpus"}
+    return means
 
 
 def curve_from(steps: Sequence[Mapping[str, Any]]) -> Curve | None:

@@ -10,7 +10,9 @@ numpy and scipy alone. `docs/statistics.md` says for users what each verdict mea
 from __future__ import annotations
 
 from testigo.judgement.binary import clopper_pearson, mcnemar_exact, rule_of_three, tango_interval
-from testigo.judgement.comparison import Comparison, compare
+from testigo.judgement.classes import Classes, calibration, classes_of
+from testigo.judgement.comparison import compare
+from testigo.judgement.corpus_metric import compare_corpus
 from testigo.judgement.decision import (
     Guard,
     GuardVerdict,
@@ -20,12 +22,19 @@ from testigo.judgement.decision import (
     decide_improvement,
     holm,
 )
+from testigo.judgement.metric import value_of
 from testigo.judgement.paired import Paired, compare_paired
-from testigo.judgement.power import minimum_detectable_effect, smallest_decidable_margin
+from testigo.judgement.power import (
+    detectable_effect,
+    minimum_detectable_effect,
+    smallest_decidable_margin,
+)
+from testigo.judgement.results import Comparison
 from testigo.judgement.seeds import OverSeeds, over_seeds, two_way_interval
 from testigo.judgement.units import bootstrap_interval, sign_flip, t_interval
 
 __all__ = [
+    "Classes",
     "Comparison",
     "Guard",
     "GuardVerdict",
@@ -34,11 +43,15 @@ __all__ = [
     "OverSeeds",
     "Paired",
     "bootstrap_interval",
+    "calibration",
+    "classes_of",
     "clopper_pearson",
     "compare",
+    "compare_corpus",
     "compare_paired",
     "decide_guard",
     "decide_improvement",
+    "detectable_effect",
     "holm",
     "mcnemar_exact",
     "minimum_detectable_effect",
@@ -49,4 +62,5 @@ __all__ = [
     "t_interval",
     "tango_interval",
     "two_way_interval",
+    "value_of",
 ]

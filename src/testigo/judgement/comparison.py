@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
-
-import numpy as np
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from testigo.errors import DataError
+from testigo.judgement.classes import classes_of
 from testigo.judgement.conclusion import conclude
 from testigo.judgement.decision import (
-    Guard,
     Improvement,
     decide_guard,
     decide_improvement,
@@ -20,124 +17,11 @@ from testigo.judgement.decision import (
     improvement_of,
 )
 from testigo.judgement.lines import Line, Pairs, pair_up
-from testigo.judgement.paired import Paired, compare_paired, units_of
-from testigo.judgement.seeds import SEEDS_FOR_BOTH, OverSeeds, over_seeds, two_way_interval
-from testigo.judgement.units import Floats
-
-
-class Improve(Protocol):
-    """The registered improvement."""
-
-    @property
-    def metric(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def by(self) -> float:
-        """The smallest improvement that matters, a share."""
-        ...
-
-
-class Keep(Protocol):
-    """A registered guard."""
-
-    @property
-    def metric(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def within(self) -> float:
-        """The fall that is allowed, a share."""
-        ...
-
-
-class Hypothesis(Protocol):
-    """What was registered: `campaign.hypothesis`."""
-
-    @property
-    def improve(self) -> Improve:
-        """What must rise."""
-        ...
-
-    @property
-    def keep(self) -> Sequence[Keep]:
-        """What must not fall."""
-        ...
-
-    @property
-    def alpha(self) -> float:
-        """The chance of a false *shown* that was accepted."""
-        ...
-
-
-@dataclass(frozen=True)
-class Category:
-    """One category: its metrics, and a verdict for each. p-values are corrected over the categories."""
-
-    n: int
-    metrics: dict[str, Paired]
-    verdicts: dict[str, str]
-
-    def to_json(self) -> dict[str, Any]:
-        """Paired numbers and verdict of each metric."""
-        metrics = {name: {**paired.to_json(), "verdict": self.verdicts[name]} for name, paired in self.metrics.items()}
-        return {"n": self.n, "metrics": metrics}
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One variant against the baseline and against the control. p-values are corrected over the variants."""
-
-    values: dict[str, float]
-    improvement: Improvement
-    guards: tuple[Guard, ...]
-    against_control: Paired
-    better_than_control: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """Its metric values by name, and beside them what they mean."""
-        return {
-            **self.values,
-            "improvement": self.improvement.to_json(),
-            "guards": [guard.to_json() for guard in self.guards],
-            "against_control": self.against_control.to_json(),
-            "better_than_control": self.better_than_control,
-        }
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All that a comparison says. `rows` are about the metric that was to improve."""
-
-    baseline: dict[str, float]
-    control: dict[str, float]
-    metrics: dict[str, Paired]
-    improvement: Improvement
-    guards: tuple[Guard, ...]
-    categories: dict[str, Category]
-    rows: dict[str, tuple[str, ...]]
-    same_outputs: int
-    conclusion: str
-    variants: dict[str, Variant] = field(default_factory=dict)
-    seeds: OverSeeds | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The document that `testigo compare --json` prints."""
-        return {
-            "baseline": self.baseline,
-            "control": self.control,
-            "improvement": self.improvement.to_json(),
-            "guards": [guard.to_json() for guard in self.guards],
-            "metrics": {name: paired.to_json() for name, paired in self.metrics.items()},
-            "categories": {name: category.to_json() for name, category in self.categories.items()},
-            "rows": {name: list(ids) for name, ids in self.rows.items()},
-            "same_outputs": self.same_outputs,
-            "conclusion": self.conclusion,
-            "variants": {name: variant.to_json() for name, variant in self.variants.items()},
-            "seeds": self.seeds.to_json() if self.seeds else None,
-        }
+from testigo.judgement.metric import compare_metric, fates, spread_of
+from testigo.judgement.paired import Paired
+from testigo.judgement.registered import Hypothesis
+from testigo.judgement.results import Category, Clean, Comparison, Variant
+from testigo.judgement.seeds import OverSeeds
 
 
 def compare(
@@ -149,6 +33,7 @@ def compare(
     seed: int = 0,
     variants: Mapping[str, Sequence[Line]] | None = None,
     seeds: Mapping[int, Sequence[Line]] | None = None,
+    unclean: Collection[str] | None = None,
 ) -> Comparison:
     """Compare a tuned model with its baseline, as registered.
 
@@ -157,7 +42,8 @@ def compare(
     baseline, tuned
         Prediction lines of the same rows, in any order.
     metrics
-        Each metric's kind, "binary" or "bounded"; those of the hypothesis must be among them.
+        Each metric's kind: "binary", "bounded", or "corpus" for one that no single row has, such as macro F1. Those
+        of the hypothesis must be among them.
     seed
         Of the resampling, not of the training.
     variants
@@ -165,6 +51,9 @@ def compare(
         the variants' are, over all of them and the control (Holm).
     seeds
         Prediction lines of the control under each of its seeds, the one of `tuned` among them.
+    unclean
+        Ids of rows with a copy or near copy among the training rows: the results are also given without them. None
+        where nobody looked.
 
     Raises
     ------
@@ -174,10 +63,10 @@ def compare(
     _check_metrics(metrics, hypothesis)
     pairs = pair_up(baseline, tuned, metrics, "the control")
     alpha, improve = hypothesis.alpha, hypothesis.improve
-    results = {name: _compare(pairs, name, kind, alpha, seed) for name, kind in metrics.items()}
+    results = {name: compare_metric(pairs, name, kind, alpha, seed) for name, kind in metrics.items()}
     own = improvement_of(results[improve.metric], improve.metric, improve.by, alpha)
     tried = _variants(baseline, tuned, variants or {}, metrics, hypothesis, own.p_value, seed)
-    spread = _seeds(baseline, seeds or {}, metrics, hypothesis, seed)
+    spread = spread_of(baseline, seeds or {}, improve.metric, metrics[improve.metric], alpha, seed)
     own = _hold_against_seeds(own, spread)
     guards = tuple(guard_of(results[keep.metric], keep.metric, keep.within) for keep in hypothesis.keep)
     same = pairs.same_outputs
@@ -188,7 +77,7 @@ def compare(
         improvement=own,
         guards=guards,
         categories=_categories(pairs, metrics, hypothesis, seed),
-        rows=_rows(pairs, improve.metric),
+        rows=fates(pairs, improve.metric, metrics[improve.metric]),
         same_outputs=same,
         conclusion=conclude(
             results[improve.metric],
@@ -201,7 +90,21 @@ def compare(
         ),
         variants=tried,
         seeds=spread,
+        classes=classes_of(pairs.before, pairs.after) if "corpus" in metrics.values() else None,
+        clean=None if unclean is None else _clean(pairs, unclean, metrics, hypothesis, seed),
     )
+
+
+def _clean(
+    pairs: Pairs, unclean: Collection[str], metrics: Mapping[str, str], hypothesis: Hypothesis, seed: int
+) -> Clean:
+    alpha, improve = hypothesis.alpha, hypothesis.improve
+    left_out = tuple(sorted(set(unclean) & set(pairs.ids)))
+    kept = pairs.without(left_out)
+    if not len(kept):
+        return Clean(0, left_out, {}, None)
+    results = {name: compare_metric(kept, name, kind, alpha, seed) for name, kind in metrics.items()}
+    return Clean(len(kept), left_out, results, decide_improvement(results[improve.metric], improve.by, alpha))
 
 
 def _check_metrics(metrics: Mapping[str, str], hypothesis: Hypothesis) -> None:
@@ -216,24 +119,11 @@ def _check_metrics(metrics: Mapping[str, str], hypothesis: Hypothesis) -> None:
         )
 
 
-def _compare(pairs: Pairs, metric: str, kind: str, alpha: float, seed: int) -> Paired:
-    before, after = ([line["scores"][metric] for line in lines] for lines in (pairs.before, pairs.after))
-    try:
-        return compare_paired(before, after, kind=kind, groups=pairs.groups, alpha=alpha, seed=seed)
-    except ValueError as error:
-        raise DataError(
-            expected=f"scores of {metric} as a {kind} metric has them",
-            found=str(error),
-            where="predictions",
-            action="evaluate again; if the scores are your own, keep them between 0 and 1",
-        ) from error
-
-
 def _categories(pairs: Pairs, metrics: Mapping[str, str], hypothesis: Hypothesis, seed: int) -> dict[str, Category]:
     names = sorted(set(pairs.categories) - {""})
     parts = {name: pairs.only(name) for name in names}
     results = {
-        name: {metric: _compare(part, metric, kind, hypothesis.alpha, seed) for metric, kind in metrics.items()}
+        name: {metric: compare_metric(part, metric, kind, hypothesis.alpha, seed) for metric, kind in metrics.items()}
         for name, part in parts.items()
     }
     verdicts: dict[str, dict[str, str]] = {name: {} for name in names}
@@ -270,9 +160,11 @@ def _variants(
     on_control: dict[str, Paired] = {}
     for name, lines in variants.items():
         pairs = pair_up(baseline, lines, metrics, name)
-        on_baseline[name] = {metric: _compare(pairs, metric, kind, alpha, seed) for metric, kind in metrics.items()}
+        on_baseline[name] = {
+            metric: compare_metric(pairs, metric, kind, alpha, seed) for metric, kind in metrics.items()
+        }
         beside = pair_up(control, lines, metrics, name)
-        on_control[name] = _compare(beside, improve.metric, metrics[improve.metric], alpha, seed)
+        on_control[name] = compare_metric(beside, improve.metric, metrics[improve.metric], alpha, seed)
     against_baseline = holm([control_p, *(found[improve.metric].p_value for found in on_baseline.values())])[1:]
     against_control = holm([paired.p_value for paired in on_control.values()])
     return {
@@ -289,31 +181,6 @@ def _variants(
     }
 
 
-def _seeds(
-    baseline: Sequence[Line],
-    seeds: Mapping[int, Sequence[Line]],
-    metrics: Mapping[str, str],
-    hypothesis: Hypothesis,
-    seed: int,
-) -> OverSeeds | None:
-    """All seeds' differences of the registered metric, None when there is only one seed."""
-    if len(seeds) < 2:
-        return None
-    metric = hypothesis.improve.metric
-    rises: dict[int, Floats] = {}
-    for number, lines in seeds.items():
-        pairs = pair_up(baseline, lines, metrics, f"seed {number}")
-        before, after = ([line["scores"][metric] for line in side] for side in (pairs.before, pairs.after))
-        rises[number] = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
-    found = over_seeds(metric, {number: float(rise.mean()) for number, rise in rises.items()}, hypothesis.alpha)
-    if len(rises) < SEEDS_FOR_BOTH:
-        return found
-    units = [units_of(rise, pairs.groups) for rise in rises.values()]
-    sums = np.stack([sums for sums, _ in units])  # (S, U)
-    low, high = two_way_interval(sums, units[0][1], hypothesis.alpha, seed)
-    return replace(found, both_low=low, both_high=high)
-
-
 def _hold_against_seeds(own: Improvement, seeds: OverSeeds | None) -> Improvement:
     """An improvement of one seed is not *shown* when the seeds together do not carry it.
 
@@ -326,13 +193,3 @@ def _hold_against_seeds(own: Improvement, seeds: OverSeeds | None) -> Improvemen
     if certain and seeds.mean >= own.by - 1e-9:
         return own
     return replace(own, verdict="not decided")
-
-
-def _rows(pairs: Pairs, metric: str) -> dict[str, tuple[str, ...]]:
-    """Row ids by what became of them in the registered metric."""
-    rows: dict[str, list[str]] = {"fixed": [], "broken": [], "both_right": [], "both_wrong": []}
-    for id, old, new in zip(pairs.ids, pairs.before, pairs.after, strict=True):
-        before, after = old["scores"][metric], new["scores"][metric]
-        changed = "fixed" if after > before else "broken"
-        rows[changed if after != before else "both_right" if after == 1 else "both_wrong"].append(id)
-    return {name: tuple(ids) for name, ids in rows.items()}

@@ -9,8 +9,32 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from testigo.judgement.corpus_metric import counts_of, macro_f1_of, standard_error
+from testigo.judgement.lines import Line
 from testigo.judgement.paired import checked_scores
 from testigo.judgement.units import Floats
+
+
+def detectable_effect(lines: Sequence[Line], metric: str, kind: str, alpha: float = 0.05, power: float = 0.8) -> float:
+    """The smallest rise of any metric that a comparison on these rows would find, from the baseline's own lines.
+
+    Of a corpus metric: (z₁₋α/₂ + z_power) · √2 · standard error of the baseline's own value, by the jackknife over
+    units; the other model's answers are taken as independent and as spread out. 1.0 means that nothing can be detected.
+
+    Source: Miller 2024 (arXiv 2411.00640), section 5, with the jackknife of Efron and Stein 1981.
+    """
+    groups = [str(line.get("group") or line["row"]) for line in lines]
+    if kind != "corpus":
+        return minimum_detectable_effect(
+            [float(line["scores"][metric]) for line in lines], kind=kind, groups=groups, alpha=alpha, power=power
+        )
+    targets, outputs = ([str(line[side]) for line in lines] for side in ("target", "output"))
+    counts = counts_of(targets, outputs, groups, sorted(set(targets)))
+    if 2 * 0.5 ** len(counts.values) >= alpha:
+        return 1.0
+    error = standard_error(macro_f1_of(counts.values.sum(axis=0) - counts.values))
+    reach = float(norm.ppf(1 - alpha / 2) + norm.ppf(power)) * math.sqrt(2) * error
+    return reach if 0 < reach <= 1 - counts.macro_f1 else 1.0
 
 
 def minimum_detectable_effect(

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from scipy.stats import t as student
 
+from testigo.judgement.corpus_metric import macro_f1_of
 from testigo.judgement.units import RESAMPLES, Floats
 
 SEEDS_FOR_BOTH: Final = 5
@@ -88,4 +89,26 @@ def two_way_interval(sums: Floats, sizes: Floats, alpha: float, seed: int) -> tu
         of_units = rng.multinomial(n_units, np.full(n_units, 1 / n_units), size=draws)  # (draws, U)
         means.append(((of_seeds @ sums) * of_units).sum(axis=1) / (n_seeds * (of_units @ sizes)))
     low, high = np.quantile(np.concatenate(means), (alpha / 2, 1 - alpha / 2))
+    return float(low), float(high)
+
+
+def two_way_interval_of_counts(before: Floats, after: Floats, alpha: float, seed: int) -> tuple[float, float]:
+    """The same for macro F1, whose counts are drawn and not its differences.
+
+    Parameters
+    ----------
+    before, after
+        Counts of the baseline (U, 2, C) and of each seed (S, U, 2, C), as `corpus_metric.Counts` has them.
+    """
+    rng = np.random.default_rng(seed)
+    n_seeds, n_units = after.shape[:2]
+    draws: list[Floats] = []
+    for start in range(0, RESAMPLES, 500):
+        size = min(500, RESAMPLES - start)
+        of_seeds = rng.multinomial(n_seeds, np.full(n_seeds, 1 / n_seeds), size=size)  # (draws, S)
+        of_units = rng.multinomial(n_units, np.full(n_units, 1 / n_units), size=size).astype(np.float64)
+        base = macro_f1_of(np.tensordot(of_units, before, axes=1))  # (draws,)
+        each = np.stack([macro_f1_of(np.tensordot(of_units, one, axes=1)) for one in after], axis=1)  # (draws, S)
+        draws.append((of_seeds * (each - base[:, None])).sum(axis=1) / n_seeds)
+    low, high = np.quantile(np.concatenate(draws), (alpha / 2, 1 - alpha / 2))
     return float(low), float(high)

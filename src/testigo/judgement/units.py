@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +32,8 @@ FEW_CHANGES: Final = 10
 """With fewer units that changed, the spread between units is not known well enough to stand alone."""
 MANY_UNITS: Final = 5_000
 """Above it the mean is normal to every digit that matters, and t is used instead of minutes of resampling."""
-_CHUNK: Final = 2_000_000  # numbers drawn at once: 16 MB
+CHUNK: Final = 2_000_000
+"""Numbers drawn at once: 16 MB."""
 
 
 def sign_flip(sums: Floats, seed: int) -> float:
@@ -52,7 +54,7 @@ def sign_flip(sums: Floats, seed: int) -> float:
     rng = np.random.default_rng(seed)
     hits, left = 0, RESAMPLES
     while left:
-        draws = min(left, max(1, _CHUNK // changed.size))
+        draws = min(left, max(1, CHUNK // changed.size))
         up = rng.integers(0, 2, size=(draws, changed.size), dtype=np.int8).astype(np.float64)  # (draws, U)
         hits += int(np.count_nonzero(np.abs(2 * (up @ changed) - changed.sum()) >= observed))
         left -= draws
@@ -89,28 +91,51 @@ def bootstrap_interval(
         drawn = units.astype(np.intp)
         return np.asarray(sums[drawn].sum(axis=axis) / sizes[drawn].sum(axis=axis))
 
+    return bootstrap_of(mean, len(sums), confidences, seed, lambda confidence: t_interval(sums, sizes, confidence))
+
+
+def bootstrap_of(
+    statistic: Callable[..., Floats],
+    n_units: int,
+    confidences: tuple[float, ...],
+    seed: int,
+    otherwise: Callable[[float], tuple[float, float]],
+    *,
+    width: int = 1,
+) -> tuple[tuple[float, float], ...]:
+    """The BCa bootstrap's intervals of any statistic of drawn units.
+
+    Parameters
+    ----------
+    statistic
+        `statistic(units, axis)` of the numbers of drawn units, along the last axis.
+    otherwise
+        The interval at a confidence where the bootstrap is degenerate.
+    width
+        Numbers that the statistic holds for each drawn unit; it bounds how many draws are made at once.
+    """
     found: list[tuple[float, float]] = []
     result: Any = None
     for confidence in confidences:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a degenerate one is NaN and handled below
             result = bootstrap(
-                (np.arange(len(sums)),),
-                mean,
+                (np.arange(n_units),),
+                statistic,
                 vectorized=True,
                 n_resamples=0 if result else RESAMPLES,
-                batch=max(1, _CHUNK // len(sums)),
+                batch=max(1, CHUNK // (n_units * width)),
                 confidence_level=confidence,
                 method="BCa",
                 bootstrap_result=result,
                 rng=np.random.default_rng(seed),
             )
         low, high = (float(end) for end in result.confidence_interval)
-        found.append((low, high) if math.isfinite(low + high) else t_interval(sums, sizes, confidence))
+        found.append((low, high) if math.isfinite(low + high) else otherwise(confidence))
     return tuple(found)
 
 
-def widen_for_the_unseen(low: float, high: float, mean: float, units: int, confidence: float) -> tuple[float, float]:
+def widen_for_the_unseen(low: float, high: float, mean: float, units: float, confidence: float) -> tuple[float, float]:
     """Where hardly any unit changed: not narrower than what so few units can know about a kind that none of them was.
 
     Forty rows without any change do not show that no row ever changes: a share r = 1 − (tail)^(1/U) of units could

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from testigo.campaign import Campaign, Workspace, load
+from testigo.campaign import METRICS, Campaign, Workspace, load
 from testigo.corpus import Corpus, Row
 from testigo.dossier.files import read_json, read_lines
 from testigo.dossier.gate_facts import gates_from
@@ -98,7 +98,8 @@ class Site:
     def scores(self, *parts: str) -> dict[str, float]:
         """The mean of each metric over the lines of a predictions file."""
         path = self.file(*parts)
-        return self._kept(("scores", path), stamp(path), lambda: mean_scores(read_lines(path)))
+        metrics = METRICS[self.campaign.task.kind] if self.campaign else {}
+        return self._kept(("scores", path), stamp(path), lambda: mean_scores(read_lines(path), metrics))
 
     def document(self, *parts: str) -> dict[str, Any]:
         """The JSON object of a file; empty when there is none."""
