@@ -202,6 +202,19 @@ def _split_files(known: Known) -> Iterator[Fault]:
         seen.setdefault(plain, key)
 
 
+def _policies(known: Known) -> Iterator[Fault]:
+    for limit in ("near", "overlap"):
+        policy = known(f"data.duplicates.{limit}_policy", "drop")
+        if f"data.duplicates.{limit}" in known and known(f"data.duplicates.{limit}") is None and policy != "drop":
+            yield Fault(
+                ("data", "duplicates", f"{limit}_policy"),
+                f"a limit in `{limit}`, from which on there is something to {policy}",
+                f"`{limit}: null`, which does not look",
+                f"set `{limit}`, or remove `{limit}_policy`",
+                "key",
+            )
+
+
 def _metrics(known: Known) -> Iterator[Fault]:
     kind = known("task.kind")
     metrics = list(METRICS[kind] if kind in METRICS else dict.fromkeys(m for own in METRICS.values() for m in own))
@@ -382,6 +395,7 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     _adapter_settings,
     _shares,
     _split_files,
+    _policies,
     _metrics,
     _task_fields,
     base_faults,

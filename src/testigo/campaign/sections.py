@@ -108,12 +108,24 @@ class Hypothesis(Section):
 
 
 class Duplicates(Section):
-    """What happens to rows that are copies of each other."""
+    """What happens to rows that say the same, or nearly. Text that many rows share does not count."""
 
     exact: Literal["drop", "refuse", "report"] = "drop"
-    """Rows that are equal after cleaning: `drop` all but the first, `refuse` the data, or only `report` them."""
+    """Rows that are equal after normalisation: `drop` all but the first, `refuse` the data, or only `report` them."""
     near: float | None = Field(default=0.8, gt=0, le=1)
     """From this similarity of their texts on, rows are near-duplicates and stay in one split. `null`: do not look."""
+    near_policy: Literal["drop", "refuse", "report"] = "drop"
+    """Training rows that are near-duplicates of rows of a given validation or test file: `drop` them from training,
+    `refuse` the data, or only `report` them."""
+    overlap: float | None = Field(default=0.5, gt=0, le=1)
+    """From this share of a row's 8-grams on that stand in another row, the rows overlap and stay in one split. `null`:
+    do not look."""
+    overlap_policy: Literal["drop", "refuse", "report"] = "drop"
+    """The same for training rows that overlap with rows of a given validation or test file."""
+    contained: Literal["drop", "refuse", "report"] = "drop"
+    """The same for rows of which the one holds all words of the other, in order: copies with words added."""
+    conflicts: Literal["drop", "refuse", "report"] = "report"
+    """Rows with the same input and another target: `drop` them from training, `refuse` the data, or `report` them."""
 
 
 class Split(Section):

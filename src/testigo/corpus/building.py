@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from testigo.corpus.checking import check_rows
 from testigo.corpus.cleaning import Cleaned, clean
-from testigo.corpus.duplicates import Copies, find_copies
 from testigo.corpus.images import examine, is_image
+from testigo.corpus.leaks import drop_copies, settle_leaks, told_duplicates
 from testigo.corpus.reading import Reading, read_into
-from testigo.corpus.row import Part, PlacedRow, Row, canonical_json, digest_of
+from testigo.corpus.row import Part, PlacedRow, Row, digest_of
+from testigo.corpus.searching import find_duplicates
 from testigo.corpus.splitting import ORDER, TOLERANCE, join_components, split_rows
 from testigo.corpus.storage import FILES, FORMAT, Corpus, find_fault, open_corpus, write_corpus
 from testigo.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from testigo.campaign import Campaign
-
-NearPairs = tuple[tuple[int, int, float], ...]
 
 
 def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable[[Row], list[str]]) -> Corpus:
@@ -65,21 +64,24 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
     images, problems = examine(placed, campaign.task.input)
     if problems:
         raise DataError(problems=problems)
-    copies = find_copies(placed, *needed)
-    kept, dropped = _without_copies(placed, copies, data.duplicates.exact)
-    near = _near(kept, campaign)
-    splits = _split(campaign, kept, [pair[:2] for pair in near] + _conflicts_among(kept, needed))
+    copies = drop_copies(placed, campaign)
+    found = find_duplicates(copies.kept, campaign)
+    settled = settle_leaks(_split(campaign, copies.kept, found.edges), found, copies.kept, campaign)
+    splits = settled.splits
+    _refuse_empty(splits, [one.row for one in copies.kept if one.part == "source"])
     manifest = {
         "fingerprint": fingerprint,
         "sources": reading.sources,
         "ignored_files": reading.ignored,
         "clean": cleaned.steps,
-        "dropped": [{"where": raw.where, "reason": reason} for raw, reason in cleaned.dropped] + dropped,
-        "duplicates": _told(placed, kept, copies, near, campaign),
+        "dropped": [{"where": raw.where, "reason": reason} for raw, reason in cleaned.dropped]
+        + copies.dropped
+        + settled.dropped,
+        "duplicates": told_duplicates(found.and_also(copies.exact), splits, placed, campaign),
         "split_rule": _rule(campaign),
         **({"images": images} if images else {}),
     }
-    roots = {one.row.id: one.root for one in kept if one.root and is_image(one.row.fields[campaign.task.input])}
+    roots = {one.row.id: one.root for one in copies.kept if one.root and is_image(one.row.fields[campaign.task.input])}
     manifest = write_corpus(folder, splits, manifest, roots)
     note = f"rebuilt, because {fault}" if fault else "built"
     return Corpus(fingerprint, folder, manifest, note)
@@ -114,7 +116,7 @@ def _rule(campaign: Campaign) -> dict[str, Any]:
         "input": task.input,
         "target": task.target,
         "clean": list(data.clean),
-        "exact": data.duplicates.exact,
+        "duplicates": data.duplicates.model_dump(),
         "near": data.duplicates.near,
         "shares": {name: "a file" if isinstance(share, str) else share for name, share in shares.items()},
         "seed": data.split.seed,
@@ -122,55 +124,12 @@ def _rule(campaign: Campaign) -> dict[str, Any]:
     }
 
 
-def _without_copies(
-    placed: Sequence[PlacedRow], copies: Copies, policy: str
-) -> tuple[list[PlacedRow], list[dict[str, str]]]:
-    if policy == "refuse" and copies.exact:
-        raise DataError(
-            problems=[
-                Problem(
-                    "rows that are no copies of each other",
-                    f"a copy of row '{placed[kept].row.id}' at {placed[kept].where}",
-                    f"{placed[copy].where}, row '{placed[copy].row.id}'",
-                    "remove the row, or set `data.duplicates.exact: drop`",
-                )
-                for kept, copy in copies.exact
-            ]
-        )
-    if policy != "drop":
-        return list(placed), []
-    original = {copy: kept for kept, copy in copies.exact}
-    dropped = [
-        {"where": placed[copy].where, "reason": f"copy of row '{placed[kept].row.id}'", "row": placed[copy].row.id}
-        for copy, kept in sorted(original.items())
-    ]
-    return [one for place, one in enumerate(placed) if place not in original], dropped
-
-
-def _near(kept: Sequence[PlacedRow], campaign: Campaign) -> NearPairs:
-    similarity = campaign.data.duplicates.near
-    if similarity is None:
-        return ()
-    from testigo.corpus.near import near_pairs
-
-    texts = [one.row.fields[campaign.task.input] for one in kept]
-    return near_pairs([text if isinstance(text, str) else canonical_json(text) for text in texts], similarity)
-
-
-def _conflicts_among(kept: Sequence[PlacedRow], needed: tuple[str, str]) -> list[tuple[int, int]]:
-    """Rows with one input, whatever their targets: apart, the answer to the one would be learned from the other."""
-    copies = find_copies(kept, *needed)
-    return [*copies.exact, *copies.conflicts]
-
-
-def _split(
-    campaign: Campaign, kept: Sequence[PlacedRow], pairs: Sequence[tuple[int, int]]
-) -> dict[str, tuple[Row, ...]]:
+def _split(campaign: Campaign, kept: Sequence[PlacedRow], pairs: Sequence[tuple[str, str]]) -> dict[str, list[Row]]:
     split = campaign.data.split
     shares = {name: getattr(split, name) for name in ORDER if not isinstance(getattr(split, name), str)}
     own = [place for place, one in enumerate(kept) if one.part == "source"]
-    position = {place: number for number, place in enumerate(own)}
     rows = [kept[place].row for place in own]
+    position = {row.id: number for number, row in enumerate(rows)}
     inside = [(position[a], position[b]) for a, b in pairs if a in position and b in position]
     names = split_rows(rows, join_components(rows, inside), shares, split.seed) if rows else []
     splits: dict[str, list[Row]] = {name: [] for name in FILES}
@@ -180,8 +139,7 @@ def _split(
         if one.part != "source":
             splits[one.part].append(one.row)
     _refuse_straddling(splits)
-    _refuse_empty(splits, rows)
-    return {name: tuple(members) for name, members in splits.items()}
+    return splits
 
 
 def _refuse_straddling(splits: dict[str, list[Row]]) -> None:
@@ -215,30 +173,6 @@ def _refuse_empty(splits: dict[str, list[Row]], rows: Sequence[Row]) -> None:
                 where="data.split",
                 action="give more rows or groups, another share, or a file; or raise `data.duplicates.near`",
             )
-
-
-def _told(
-    placed: Sequence[PlacedRow], kept: Sequence[PlacedRow], copies: Copies, near: NearPairs, campaign: Campaign
-) -> dict[str, Any]:
-    ids = [one.row.id for one in placed]
-    across = [(a, b) for a, b, _ in near if kept[a].part != kept[b].part]
-    return {
-        "exact": {
-            "policy": campaign.data.duplicates.exact,
-            "count": len(copies.exact),
-            "pairs": [[ids[kept_one], ids[copy]] for kept_one, copy in copies.exact],
-        },
-        "conflicts": {
-            "count": len(copies.conflicts),
-            "pairs": [[ids[one], ids[other]] for one, other in copies.conflicts],
-        },
-        "near": {
-            "similarity": campaign.data.duplicates.near,
-            "count": len(near),
-            "pairs": [[kept[a].row.id, kept[b].row.id, similarity] for a, b, similarity in near],
-            "between_files": [[kept[a].row.id, kept[b].row.id] for a, b in across],
-        },
-    }
 
 
 assert set(get_args(Part)) == {"source", *FILES}

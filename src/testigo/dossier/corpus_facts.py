@@ -58,6 +58,8 @@ def _duplicates(value: object) -> dict[str, int]:
     counts: dict[str, int] = {}
     for kind, facts in value.items() if isinstance(value, Mapping) else ():
         name = str(kind).replace("_", " ")
+        if name == "unclean":
+            continue
         if isinstance(facts, Mapping):
             counts[name] = whole(facts.get("count")) or len(facts.get("pairs") or ())
             if facts.get("between_files"):
