@@ -1,84 +1,79 @@
-"""What the model writes: outputs that repeat themselves, or are all the same."""
+"""What the model writes: the outputs that the rules of this package look at."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class Output:
+    """One row's output."""
+
+    row: str
+    text: str
+    pieces: tuple[int | str, ...]
+    """The same as token ids, or as words where ids are not known."""
+    at_limit: bool
+    """Whether it was cut at the longest length allowed."""
+    target: str | None = None
+    """What should have been written, where it is known."""
+    stop: str | None = None
+    """Why it ended: `end`, `length`, or `class` where a head answers and nothing is written."""
 
 
 @dataclass(frozen=True)
 class Outputs:
     """The outputs of one evaluation, or of the fixed prompts at one validation."""
 
-    rows: tuple[str, ...]
-    """Ids of the rows."""
-    texts: tuple[str, ...]
-    """What was written for each."""
-    pieces: tuple[tuple[int | str, ...], ...]
-    """The same as token ids, or as words where ids are not known."""
-    at_limit: tuple[bool, ...]
-    """Whether the output was cut at the longest length allowed."""
+    every: tuple[Output, ...]
+    before: Mapping[str, Output] | None = None
+    """Outputs of the untouched base for the same rows, where the training alone is to be judged."""
 
     @classmethod
-    def from_lines(cls, lines: Iterable[Mapping[str, Any]]) -> Outputs:
-        """Outputs of prediction lines: "row", "output", and where they are known "token_ids" and "stop"."""
-        every = list(lines)
-        return cls(
-            rows=tuple(str(line["row"]) for line in every),
-            texts=tuple(str(line["output"]) for line in every),
-            pieces=tuple(tuple(line.get("token_ids") or line["output"].split()) for line in every),
-            at_limit=tuple(line.get("stop") == "length" for line in every),
-        )
+    def from_lines(cls, lines: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = ()) -> Outputs:
+        """Outputs of prediction lines: "row", "output", and where they are known "token_ids", "stop" and "target"."""
+        earlier = {line["row"]: _output(line) for line in before}
+        return cls(tuple(_output(line) for line in lines), earlier or None)
+
+    @property
+    def written(self) -> tuple[Output, ...]:
+        """Outputs that a model wrote; a class that a head chose is none."""
+        return tuple(output for output in self.every if output.stop != "class")
+
+    def base_of(self, output: Output) -> Output | None:
+        """What the base wrote for the same row."""
+        return None if self.before is None else self.before.get(output.row)
 
 
-@rule("O101", "repeats-itself", "warn", phase="outputs")
-def outputs_do_not_loop(outputs: Outputs, times: int = 4, share: float = 0.02) -> Finding | Passed:
-    """Outputs do not repeat one phrase until they are cut off.
-
-    Why it matters: a loop is never a right answer, and costs the longest time.
-
-    What to do: see that the turn's end is learned (E107) and stops (E108); fewer `training.epochs` or a lower
-    `training.learning_rate` when it came with training; a higher `evaluation.max_new_tokens` does not help.
-
-    Source: Holtzman et al. 2020, "The curious case of neural text degeneration". Found is an output, cut at its limit,
-    whose second half is one phrase, at least four times over; 2 % of the outputs are let pass.
-    """
-    if not outputs.rows:
-        raise CannotCheck("there are no outputs")
-    every = zip(outputs.rows, outputs.pieces, outputs.at_limit, strict=True)
-    loops = [row for row, pieces, cut in every if cut and _period(pieces, times)]
-    seen = f"{len(loops)} of {len(outputs.rows)} outputs repeat one phrase to the limit"
-    return found(seen, rows=loops) if len(loops) > share * len(outputs.rows) else passed(seen)
+def _output(line: Mapping[str, Any]) -> Output:
+    text, target = str(line["output"]), line.get("target")
+    return Output(
+        row=str(line["row"]),
+        text=text,
+        pieces=tuple(line.get("token_ids") or text.split()),
+        at_limit=line.get("stop") == "length",
+        target=None if target is None else str(target),
+        stop=line.get("stop"),
+    )
 
 
-@rule("O102", "same-output-for-all", "warn", phase="outputs")
-def outputs_differ(outputs: Outputs, at_least: int = 8) -> Finding | Passed:
-    """Different inputs have different outputs.
-
-    Why it matters: a model that writes the same for every input has learned the commonest target and reads nothing.
-
-    What to do: look at prompts with `testigo show`, the input may be missing; lower `training.learning_rate`; nothing
-    when all rows of the set truly have one target.
-
-    Source: mode collapse to the marginal; fewer than eight outputs may be equal by chance.
-    """
-    if len(outputs.rows) < at_least:
-        raise CannotCheck(f"fewer than {at_least} outputs")
-    kinds = len(set(outputs.texts))
-    seen = f"{kinds} different outputs for {len(outputs.rows)} rows"
-    return found(f"{seen}: {outputs.texts[0][:60]!r}") if kinds == 1 else passed(seen)
+def words(text: str) -> tuple[str, ...]:
+    """Words and signs of a text: JSON without spaces has as many as JSON with."""
+    return tuple(_WORD.findall(text))
 
 
-def _period(pieces: Sequence[int | str], times: int) -> int:
+def period(pieces: Sequence[int | str], times: int = 4) -> int:
     """The shortest period with which at least the second half repeats so many times; 0 when there is none."""
     n = len(pieces)
-    for period in range(1, n // times + 1):
+    for length in range(1, n // times + 1):
         same = 0
-        while same < n - period and pieces[n - 1 - same] == pieces[n - 1 - same - period]:
+        while same < n - length and pieces[n - 1 - same] == pieces[n - 1 - same - length]:
             same += 1
-        if same + period >= max(times * period, n / 2, 8):
-            return period
+        if same + length >= max(times * length, n / 2, 8):
+            return length
     return 0
