@@ -62,7 +62,7 @@ def register(
         raise WorkspaceError(
             expected="the campaign as it was registered in this workspace",
             found=f"changed after {len(begun)} {'run' if len(begun) == 1 else 'runs'} began: {named}",
-            where=str(ledger.path.parent),
+            where=ledger.name,
             action='give the reason with --amend "…", take the change back, or name another folder with --workspace',
         )
     body = {

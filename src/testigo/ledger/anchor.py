@@ -7,6 +7,7 @@ a file ahead of the chain means that events are gone.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -39,6 +40,21 @@ def write_head(path: Path, head: Head) -> None:
     aside.replace(path)
 
 
+def advance(path: Path, head: Head) -> None:
+    """Move an anchor forward; a slower writer never sets it back.
+
+    One that vanished is not made anew: `verify` must go on saying that it vanished.
+    """
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # the folder, so that no further file is needed for it
+        known = read_head(path)
+        if known is not None and known.events < head.events:
+            write_head(path, head)
+    finally:
+        os.close(folder)
+
+
 def read_head(path: Path) -> Head | None:
     """The anchor, or None when there is no file. Raises ValueError when the file is not an anchor."""
     try:
@@ -58,13 +74,15 @@ def read_head(path: Path) -> Head | None:
 class Recalled:
     """What the anchor's file said when it was read: a head, nothing, or something that cannot be read."""
 
-    path: Path
+    path: Path | None
     head: Head | None
     readable: bool = True
 
 
-def recall(path: Path) -> Recalled:
-    """Read the anchor. Read it before the chain: the chain may only have grown since."""
+def recall(path: Path | None) -> Recalled:
+    """Read the anchor, where there is one to read. Read it before the chain: the chain may only have grown since."""
+    if path is None:
+        return Recalled(None, None)
     try:
         return Recalled(path, read_head(path))
     except (ValueError, OSError):
@@ -83,6 +101,8 @@ def anchor_fault(recalled: Recalled, chain: Head, digest_at: str | None) -> str:
     digest_at
         The digest of the chain's event whose number the anchor names, None when there is no such event.
     """
+    if recalled.path is None:
+        return ""
     head, name = recalled.head, recalled.path.name
     if not recalled.readable:
         return f"{name} cannot be read: whether the last events were removed cannot be known"

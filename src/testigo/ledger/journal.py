@@ -13,14 +13,16 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from testigo.errors import LedgerError
-from testigo.ledger import kinds, store
-from testigo.ledger.anchor import Head, Recalled, anchor_fault, head_path, recall, write_head
+from testigo.ledger import kinds
+from testigo.ledger.anchor import Head, Recalled, advance, anchor_fault, recall
 from testigo.ledger.event import GENESIS, Event, canonical_json, chain_faults, check_kind, digest_of
 from testigo.ledger.export import event_from, write_export
 from testigo.ledger.process import process_is_alive, this_process
 from testigo.ledger.runs import Run, check_transition, fold, known
+from testigo.ledger.sqlite import SqliteStore
+from testigo.ledger.table import Store, events_table
 
-_events = store.events_table
+_events = events_table
 Progress = Callable[[str], tuple[int | None, float | None]]
 
 
@@ -29,15 +31,19 @@ def _now() -> datetime:
 
 
 class Ledger:
-    """An append-only, hash-chained record on SQLite that many processes may write at once.
+    """An append-only, hash-chained record that many processes may write at once: a SQLite file, or a PostgreSQL schema.
 
-    Use `Ledger.open`. It keeps no connection open between calls, so it may be shared by threads and forked processes.
+    Use `Ledger.open`. It may be shared by threads and forked processes.
     """
 
-    def __init__(self, path: Path, engine: sa.Engine, clock: Callable[[], datetime]) -> None:
-        self.path = path
-        self._engine = engine
+    def __init__(self, store: Store, clock: Callable[[], datetime]) -> None:
+        self._store = store
         self._clock = clock
+
+    @property
+    def name(self) -> str:
+        """Its place, as a message names it."""
+        return self._store.name
 
     @classmethod
     def open(
@@ -47,42 +53,44 @@ class Ledger:
         create: bool = True,
         wait_seconds: float = 60.0,
         clock: Callable[[], datetime] = _now,
+        anchor: Path | None = None,
     ) -> Ledger:
         """Open a ledger, and make it when it does not exist.
 
         Parameters
         ----------
         where
-            A file, usually `ledger.sqlite` in the workspace. Its folder must exist.
+            A file, usually `ledger.sqlite` in the workspace, whose folder must exist; or a database server:
+            `postgresql://USER@HOST:PORT/DATABASE?schema=NAME`.
         create
-            False refuses to make a new one, and reads an archived one in a folder that cannot be written.
+            False refuses to make a new file, and reads an archived one in a folder that cannot be written.
         wait_seconds
-            How long an append waits for other writers before it gives up [s].
+            How long an append waits for other writers, or for a lost server, before it gives up [s].
+        anchor
+            The file in which this machine remembers the head of a server's ledger. A file's own lies beside it.
 
         Raises
         ------
         LedgerError
-            When the file is something else, or cannot be read or written.
+            When the place holds something else, or cannot be read or written.
         """
         text = str(where)
         if "://" in text:
-            raise LedgerError(
-                expected="a file",
-                found=text.split("://")[0] + "://…",
-                where="the ledger's place",
-                action="give a file; database servers are not supported yet",
-            )
-        path = Path(where)
-        if not create and not path.is_file():
-            raise LedgerError(
-                expected="a ledger",
-                found="no such file",
-                where=text,
-                action="run the campaign first, or give the right workspace",
-            )
-        engine = store.make_engine(path, wait_seconds, frozen=not create and store.can_be_frozen(path))
-        store.create(engine, path, wait_seconds)
-        return cls(path, engine, clock)
+            from testigo.ledger.postgres import PostgresStore
+
+            store: Store = PostgresStore(text, anchor, wait_seconds)
+        else:
+            path = Path(where)
+            if not create and not path.is_file():
+                raise LedgerError(
+                    expected="a ledger",
+                    found="no such file",
+                    where=text,
+                    action="run the campaign first, or give the right workspace",
+                )
+            store = SqliteStore(path, wait_seconds, create=create)
+        store.create()
+        return cls(store, clock)
 
     def __enter__(self) -> Self:
         return self
@@ -93,8 +101,8 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file. Nothing is pending: each append was written when it returned."""
-        self._engine.dispose()
+        """Let go of the place. Nothing is pending: each append was written when it returned."""
+        self._store.close()
 
     # -- events ------------------------------------------------------------------------------------------------
 
@@ -123,22 +131,22 @@ class Ledger:
             query = query.where(_events.c.kind == kind)
         if run is not None:
             query = query.where(_events.c.run == run)
-        with store.reading(self._engine, self.path) as connection:
-            return _whole(_read(connection, query), self.path)
+        return self._store.read(lambda connection: _whole(_read(connection, query), self.name))
 
     def head(self) -> Head:
         """The number and digest of the last event."""
-        with store.reading(self._engine, self.path) as connection:
-            return _head(connection)
+        return self._store.read(_head)
 
     def verify(self) -> tuple[str, ...]:
         """Faults in words, the first broken link first; empty when nothing was changed and nothing is missing."""
-        recalled = recall(head_path(self.path))
+        recalled = self._recalled()
+
+        def read(connection: sa.Connection) -> tuple[list[Event | str], str, tuple[str, ...]]:
+            events = list(_read(connection, sa.select(_events).order_by(_events.c.number)))
+            return events, _anchor_fault(connection, recalled), self._store.missing_guards(connection)
+
         try:
-            with store.reading(self._engine, self.path) as connection:
-                events = list(_read(connection, sa.select(_events).order_by(_events.c.number)))
-                triggers = store.missing_triggers(connection)
-                anchor = _anchor_fault(connection, recalled)
+            events, anchor, triggers = self._store.read(read)
         except LedgerError as error:
             return (f"the file is damaged: {error.problems[0].found}",)
         faults = [*chain_faults(events), *filter(None, [anchor])]
@@ -175,7 +183,7 @@ class Ledger:
             raise LedgerError(
                 expected=f"run {id} as it was planned: variant {old.variant}, seed {old.seed}",
                 found=f"variant {variant}, seed {seed}, or other settings under the same id",
-                where=str(self.path),
+                where=self.name,
                 action="give the changed run its own id",
             )
 
@@ -278,7 +286,7 @@ class Ledger:
         def decide(connection: sa.Connection) -> tuple[str, Mapping[str, Any], str] | None:
             kinds_of_runs = _events.c.kind.in_(sorted(kinds.RUN_STATE_KINDS))
             found = _read(connection, sa.select(_events).where(kinds_of_runs).order_by(_events.c.number))
-            return make(fold(_whole(found, self.path)))
+            return make(fold(_whole(found, self.name)))
 
         return self._write(decide)
 
@@ -288,43 +296,53 @@ class Ledger:
         return written
 
     def _write(self, make: Callable[[sa.Connection], tuple[str, Mapping[str, Any], str | None] | None]) -> Event | None:
-        with store.writing(self._engine, self.path) as connection:
+        pending: Event | None = None
+
+        def write(connection: sa.Connection) -> Event | None:
+            nonlocal pending
+            # A server that was lost while it wrote may have written: then the event is there, and is not made twice.
+            if pending is not None and _is_there(connection, pending):
+                return pending
             wanted = make(connection)
             if wanted is None:
                 return None
             kind, body, run = wanted
             check_kind(kind)
             head = _head(connection)
-            self._refuse_to_build_on_a_loss(connection, head)
+            self._refuse_to_build_on_a_loss(connection)
             text = canonical_json(body)
             number, time = head.events + 1, self._clock().astimezone(UTC).isoformat(timespec="microseconds")
             plain = json.loads(text)
             digest = digest_of(head.digest, number, time, kind, run, plain)
-            event = Event(number, time, kind, run, plain, head.digest, digest)
-            connection.execute(_events.insert().values({**asdict(event), "body": text}))
-        self._write_anchor()
+            pending = Event(number, time, kind, run, plain, head.digest, digest)
+            connection.execute(_events.insert().values({**asdict(pending), "body": text}))
+            return pending
+
+        event = self._store.write(write)
+        if event is not None and self._store.anchor is not None:
+            advance(self._store.anchor, Head(event.number, event.digest))
         return event
 
-    def _refuse_to_build_on_a_loss(self, connection: sa.Connection, head: Head) -> None:
+    def _refuse_to_build_on_a_loss(self, connection: sa.Connection) -> None:
         # A missing anchor is told by `verify` and does not stop the work; one that contradicts the chain does.
-        recalled = recall(head_path(self.path))
-        fault = _anchor_fault(connection, recalled) if recalled.path.exists() else ""
+        recalled = self._recalled()
+        fault = _anchor_fault(connection, recalled) if recalled.path is not None and recalled.path.exists() else ""
         if fault:
             raise LedgerError(
                 expected="all events that were ever written",
                 found=fault,
-                where=str(self.path),
+                where=self.name,
                 action="restore the ledger from a copy; `testigo ledger verify` names what is missing",
             )
 
-    def _write_anchor(self) -> None:
-        """Under the write lock, so that a slower writer never sets the anchor back."""
-        path = head_path(self.path)
-        with store.writing(self._engine, self.path) as connection:
-            head = _head(connection)
-            # An anchor that vanished is not made anew: `verify` must go on saying that it vanished.
-            if path.exists():
-                write_head(path, head)
+    def _recalled(self) -> Recalled:
+        """What the anchor says. Read before the chain: the chain may only have grown since."""
+        return recall(self._store.anchor)
+
+
+def _is_there(connection: sa.Connection, event: Event) -> bool:
+    at = sa.select(_events.c.digest).where(_events.c.number == event.number)
+    return connection.execute(at).scalar_one_or_none() == event.digest
 
 
 def _anchor_fault(connection: sa.Connection, recalled: Recalled) -> str:
@@ -332,7 +350,7 @@ def _anchor_fault(connection: sa.Connection, recalled: Recalled) -> str:
     return anchor_fault(recalled, _head(connection), connection.execute(at).scalar_one_or_none())
 
 
-def _whole(found: Iterable[Event | str], path: Path) -> tuple[Event, ...]:
+def _whole(found: Iterable[Event | str], name: str) -> tuple[Event, ...]:
     """The events, when each is one; LedgerError otherwise."""
     events: list[Event] = []
     for event in found:
@@ -340,7 +358,7 @@ def _whole(found: Iterable[Event | str], path: Path) -> tuple[Event, ...]:
             raise LedgerError(
                 expected="events as Testigo wrote them",
                 found=event,
-                where=str(path),
+                where=name,
                 action="run `testigo ledger verify`, and restore the ledger from a copy",
             )
         events.append(event)
