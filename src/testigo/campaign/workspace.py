@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from testigo.campaign.campaign import Campaign
 from testigo.campaign.document import read_document
 from testigo.campaign.loading import load
 from testigo.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from testigo.ledger import Ledger
 
 FORMAT = 1
 MARKER = "workspace.json"
@@ -19,14 +22,40 @@ MARKER = "workspace.json"
 
 @dataclass(frozen=True)
 class Workspace:
-    """A campaign's folder: ledger, corpus, baseline, pilots, runs and dossier."""
+    """A campaign's folder: ledger, corpus, baseline, pilots, runs and dossier.
+
+    Attributes
+    ----------
+    ledger_url
+        A database server that keeps the ledger, as the user gave it, a password with it. It is written down without.
+    """
 
     root: Path
+    ledger_url: str | None = field(default=None, repr=False)
 
     @property
     def ledger_path(self) -> Path:
-        """The record of all that happened."""
+        """The record of all that happened, where it is a file."""
         return self.root / "ledger.sqlite"
+
+    @property
+    def ledger_place(self) -> str | None:
+        """The server that keeps the ledger, without a password; None where it is the file."""
+        place = _marker(self.root).get("ledger")
+        return place if isinstance(place, str) else None
+
+    def open_ledger(self, *, create: bool = False, wait_seconds: float = 60.0) -> Ledger:
+        """The ledger, on the server that the workspace names, or in its file.
+
+        Raises
+        ------
+        LedgerError
+            When it is missing, or cannot be read or written.
+        """
+        from testigo.ledger import Ledger  # brings SQLAlchemy, which most commands do without
+
+        where = self.ledger_url or self.ledger_place or self.ledger_path
+        return Ledger.open(where, create=create, wait_seconds=wait_seconds, anchor=self.root / "ledger.head")
 
     @property
     def dossier(self) -> Path:
@@ -72,9 +101,12 @@ class Workspace:
         return (self.root / MARKER).is_file()
 
     @classmethod
-    def for_campaign(cls, campaign: Campaign, given: Path | None = None) -> Workspace:
-        """The given folder, or `NAME.testigo` in the current folder."""
-        return cls(given if given is not None else Path.cwd() / f"{campaign.name}.testigo")
+    def for_campaign(cls, campaign: Campaign, given: Path | None = None, ledger: str | None = None) -> Workspace:
+        """The given folder, or `NAME.testigo` in the current folder, with its ledger on a server where one is named."""
+        from testigo.ledger.place import with_schema
+
+        root = given if given is not None else Path.cwd() / f"{campaign.name}.testigo"
+        return cls(root, with_schema(ledger, campaign.name) if ledger else None)
 
     @classmethod
     def find(cls, path: Path, given: Path | None = None) -> Workspace:
@@ -127,7 +159,9 @@ class Workspace:
                     where=str(self.root),
                     action="name another folder with --workspace",
                 )
-            _write(marker, {"campaign": campaign.name, "format": FORMAT, "path": str(campaign.path.resolve())})
+            own = {"campaign": campaign.name, "format": FORMAT, "path": str(campaign.path.resolve())}
+            place = self._settled_ledger()
+            _write(marker, own | ({"ledger": place} if place else {}))
         except OSError as error:
             raise WorkspaceError(
                 expected="a folder that can be written",
@@ -146,6 +180,28 @@ class Workspace:
                 where=str(self.root),
                 action="name another folder with --workspace",
             )
+
+    def _settled_ledger(self) -> str | None:
+        """Where the ledger lies from now on. It is settled by the first command and never moves.
+
+        Raises
+        ------
+        WorkspaceError
+            When another place is named than the one in which the record lies.
+        """
+        from testigo.ledger.place import without_password
+
+        known, wanted = self.ledger_place, without_password(self.ledger_url) if self.ledger_url else None
+        if wanted is None or wanted == known:
+            return known
+        if known is not None or self.ledger_path.exists():
+            raise WorkspaceError(
+                expected=f"the ledger of this workspace, {known or self.ledger_path.name}",
+                found=wanted,
+                where=str(self.root),
+                action="leave --ledger out, or name another folder with --workspace",
+            )
+        return wanted
 
 
 def _campaign_file(path: Path) -> str:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show_table
+from testigo.cli.output import (
+    CampaignPath,
+    JsonFlag,
+    LedgerFlag,
+    WorkspaceFlag,
+    ending,
+    named,
+    print_json,
+    short,
+    show_table,
+)
 
 
-def baseline(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
+def baseline(
+    campaign: CampaignPath, workspace: WorkspaceFlag = None, ledger: LedgerFlag = None, as_json: JsonFlag = False
+) -> None:
     """Evaluate the base on the validation rows, and say which difference these rows can detect at all.
 
     Example: testigo baseline campaign.yaml
     """
-    with opened(campaign, workspace) as grounds:
+    with opened(campaign, workspace, ledger) as grounds:
         from testigo.conductor import measure
         from testigo.disk import read_lines
         from testigo.judgement import detectable_effect, value_of

@@ -8,15 +8,17 @@ import typer
 
 from testigo.cli.findings import print_verdict
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, show_table
+from testigo.cli.output import CampaignPath, JsonFlag, LedgerFlag, WorkspaceFlag, ending, named, print_json, show_table
 
 
-def check(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
+def check(
+    campaign: CampaignPath, workspace: WorkspaceFlag = None, ledger: LedgerFlag = None, as_json: JsonFlag = False
+) -> None:
     """Check the campaign file, the rows, and the exact tensors made of them, without loading the model.
 
     Example: testigo check campaign.yaml
     """
-    with opened(campaign, workspace) as grounds:
+    with opened(campaign, workspace, ledger) as grounds:
         from testigo.pilot.check import check as check_data
         from testigo.pilot.verdict import verdict_to_json
 

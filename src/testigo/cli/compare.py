@@ -86,9 +86,9 @@ def _unclean(workspace: Workspace) -> tuple[str, ...] | None:
     from testigo.corpus import unclean_rows
     from testigo.dossier.files import read_json
     from testigo.dossier.gather import current_folder
-    from testigo.ledger import Ledger, kinds
+    from testigo.ledger import kinds
 
-    with Ledger.open(workspace.ledger_path, create=False) as ledger:
+    with workspace.open_ledger() as ledger:
         folder = current_folder(workspace.root / "corpus", ledger.events(kinds.CORPUS_BUILT))
     manifest = read_json(folder / "manifest.json") if folder else None
     return unclean_rows(manifest or {}, "validation")

@@ -18,7 +18,7 @@ def dossier(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Js
     from testigo.dossier.conclusion import badge, sentence
     from testigo.dossier.files import sha256_of
     from testigo.dossier.sums import NAME
-    from testigo.ledger import Ledger, kinds
+    from testigo.ledger import kinds
 
     found = Workspace.find(campaign, workspace)
     file = campaign if campaign.is_file() else found.campaign_path
@@ -29,7 +29,7 @@ def dossier(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Js
             where=str(found.root),
             action=f"testigo dossier CAMPAIGN_FILE --workspace {short(found.root)}",
         )
-    with Ledger.open(found.ledger_path, create=False) as ledger:
+    with found.open_ledger() as ledger:
         folder = build_dossier(found, load(file), ledger)
         ledger.append(kinds.DOSSIER_WRITTEN, {"sha256sums": sha256_of(folder / NAME)})
     record = read_record(folder)

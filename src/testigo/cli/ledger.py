@@ -144,9 +144,8 @@ def export(
 
 def _ledger(campaign: Path, workspace: Path | None) -> Ledger:
     from testigo.campaign.workspace import Workspace
-    from testigo.ledger import Ledger
 
-    return Ledger.open(Workspace.find(campaign, workspace).ledger_path, create=False)
+    return Workspace.find(campaign, workspace).open_ledger()
 
 
 def _count(ledger: Ledger) -> int:

@@ -30,10 +30,10 @@ def note(
     Example: testigo note campaign.yaml "the loss is noisy after update 40" --run control-s0-1a2b3c4d5e
     """
     from testigo.campaign.workspace import Workspace
-    from testigo.ledger import Ledger, kinds
+    from testigo.ledger import kinds
 
     found = Workspace.find(campaign, workspace)
-    with Ledger.open(found.ledger_path, create=False) as ledger:
+    with found.open_ledger() as ledger:
         if text is None and not invalid:
             _list(ledger.events(kinds.NOTE, run), as_json)
         elif invalid:

@@ -38,11 +38,11 @@ def load_campaign(path: Path) -> Campaign:
 
 
 @contextmanager
-def opened(path: Path, workspace: Path | None) -> Iterator[Grounds]:
+def opened(path: Path, workspace: Path | None, ledger: str | None = None) -> Iterator[Grounds]:
     """The grounds of a campaign, with progress on the terminal. A second process on the same workspace is refused."""
     from testigo.conductor import opening
 
     campaign = load_campaign(path)
     given = workspace if workspace is not None else path if path.is_dir() else None
-    with Terminal() as terminal, opening.opened(campaign, given, terminal) as grounds:
+    with Terminal() as terminal, opening.opened(campaign, given, terminal, ledger=ledger) as grounds:
         yield grounds

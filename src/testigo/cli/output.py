@@ -25,6 +25,15 @@ CampaignPath = Annotated[
 WorkspaceFlag = Annotated[
     Path | None, typer.Option("--workspace", metavar="DIR", help="The workspace, when it is not NAME.testigo here.")
 ]
+LedgerFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        envvar="TESTIGO_LEDGER",
+        help="Keep the ledger on a server: postgresql://USER@HOST/DATABASE. Once; the workspace remembers it.",
+    ),
+]
 
 
 def console(*, results: bool = False) -> Console:

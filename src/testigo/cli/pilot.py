@@ -10,7 +10,17 @@ import typer
 
 from testigo.cli.findings import print_verdict
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show_table
+from testigo.cli.output import (
+    CampaignPath,
+    JsonFlag,
+    LedgerFlag,
+    WorkspaceFlag,
+    ending,
+    named,
+    print_json,
+    short,
+    show_table,
+)
 from testigo.errors import GateFailed
 
 _COLUMNS = (
@@ -18,12 +28,14 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def pilot(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
+def pilot(
+    campaign: CampaignPath, workspace: WorkspaceFlag = None, ledger: LedgerFlag = None, as_json: JsonFlag = False
+) -> None:
     """Go through every phase once, on the longest rows, and judge what was seen. Exit code 1 when a gate stops.
 
     Example: testigo pilot campaign.yaml
     """
-    with opened(campaign, workspace) as grounds:
+    with opened(campaign, workspace, ledger) as grounds:
         from testigo.conductor import measure
         from testigo.pilot.verdict import judge_pilot, verdict_to_json
 

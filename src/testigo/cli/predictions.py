@@ -54,9 +54,9 @@ def find_evaluated(workspace: Workspace, name: str) -> Evaluated:
     WorkspaceError
         When the baseline or the control was not evaluated yet; the action is the command that does it.
     """
-    from testigo.ledger import Ledger, kinds
+    from testigo.ledger import kinds
 
-    with Ledger.open(workspace.ledger_path, create=False) as ledger:
+    with workspace.open_ledger() as ledger:
         events = ledger.events(kinds.BASELINE_EVALUATED)
         latest = {(run.variant, run.seed): run for run in ledger.runs()}
     words = [word for event in events[::-1] for word in event.body.values() if isinstance(word, str)]

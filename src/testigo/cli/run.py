@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show
+from testigo.cli.output import CampaignPath, JsonFlag, LedgerFlag, WorkspaceFlag, ending, named, print_json, short, show
 from testigo.errors import WorkspaceError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ YesFlag = Annotated[
 def run(
     campaign: CampaignPath,
     workspace: WorkspaceFlag = None,
+    ledger: LedgerFlag = None,
     amend: AmendFlag = None,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -37,7 +38,7 @@ def run(
     """
     from testigo.conductor import story
 
-    with opened(campaign, workspace) as grounds:
+    with opened(campaign, workspace, ledger) as grounds:
         _confirm_samples(grounds, looks=not yes)
         comparison = story.run(grounds, amend=amend)
         document = report(grounds, comparison)

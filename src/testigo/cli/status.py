@@ -36,10 +36,10 @@ def status(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Jso
     Example: testigo status campaign.yaml
     """
     from testigo.campaign.workspace import Workspace
-    from testigo.ledger import Ledger, campaign_state
+    from testigo.ledger import campaign_state
 
     found = Workspace.find(campaign, workspace)
-    with Ledger.open(found.ledger_path, create=False) as ledger:
+    with found.open_ledger() as ledger:
         events = ledger.events()
         runs = [_now(found, run) for run in ledger.runs()]
     state = campaign_state({run.id: run.state for run in runs}, events)

@@ -14,7 +14,7 @@ from pathlib import Path
 from testigo.campaign import Campaign, Workspace
 from testigo.conductor.grounds import Grounds
 from testigo.errors import FaultOfTestigo, Interrupted, TestigoError, WorkspaceError
-from testigo.ledger import Ledger, kinds
+from testigo.ledger import kinds
 from testigo.training.launchers.local import WorkerDied
 from testigo.training.start import Reporter
 
@@ -26,7 +26,9 @@ _LAST_WORDS_BYTES = 1 << 16
 
 
 @contextmanager
-def opened(campaign: Campaign, given: Path | None, reporter: Reporter) -> Iterator[Grounds]:
+def opened(
+    campaign: Campaign, given: Path | None, reporter: Reporter, *, ledger: str | None = None
+) -> Iterator[Grounds]:
     """The grounds of a campaign in its workspace, which is made when it is new.
 
     Raises
@@ -38,12 +40,12 @@ def opened(campaign: Campaign, given: Path | None, reporter: Reporter) -> Iterat
     FaultOfTestigo
         When a worker failed by an error of ours.
     """
-    place = Workspace.for_campaign(campaign, given)
+    place = Workspace.for_campaign(campaign, given, ledger)
     place.create(campaign)
-    with _told(place.root), _alone(place.root), Ledger.open(place.ledger_path) as ledger:
-        if not ledger.events(kind=kinds.WORKSPACE_CREATED):
-            ledger.append(kinds.WORKSPACE_CREATED, {"campaign": campaign.name, "identity": campaign.identity()})
-        yield Grounds(campaign, place, ledger, reporter)
+    with _told(place.root), _alone(place.root), place.open_ledger(create=True) as record:
+        if not record.events(kind=kinds.WORKSPACE_CREATED):
+            record.append(kinds.WORKSPACE_CREATED, {"campaign": campaign.name, "identity": campaign.identity()})
+        yield Grounds(campaign, place, record, reporter)
 
 
 @contextmanager

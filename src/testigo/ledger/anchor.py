@@ -10,6 +10,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -40,17 +42,30 @@ def write_head(path: Path, head: Head) -> None:
     aside.replace(path)
 
 
+def begin(path: Path, head: Head) -> None:
+    """The first anchor of a machine; one that is there stays."""
+    with _alone(path):
+        if not path.exists():
+            write_head(path, head)
+
+
 def advance(path: Path, head: Head) -> None:
     """Move an anchor forward; a slower writer never sets it back.
 
     One that vanished is not made anew: `verify` must go on saying that it vanished.
     """
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # the folder, so that no further file is needed for it
+    with _alone(path):
         known = read_head(path)
         if known is not None and known.events < head.events:
             write_head(path, head)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # the folder, so that no further file is needed for it
+        yield
     finally:
         os.close(folder)
 

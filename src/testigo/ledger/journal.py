@@ -89,7 +89,11 @@ class Ledger:
                     action="run the campaign first, or give the right workspace",
                 )
             store = SqliteStore(path, wait_seconds, create=create)
-        store.create()
+        try:
+            store.create()
+        except BaseException:
+            store.close()
+            raise
         return cls(store, clock)
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
 """The table in a schema of a PostgreSQL server: for a team, and for many machines.
 
-The head of the chain is held by an advisory lock; changes are refused by triggers and by privileges. A lost connection is
-made again; whether an event was written before the loss is asked of the table, so that none is lost and none doubled.
+The head of the chain is held by an advisory lock; changes are refused by triggers and by privileges. A connection that
+was lost is made again; whether an event was written before the loss is asked of the table: none is lost, none doubled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from testigo.errors import LedgerError, MissingExtra
-from testigo.ledger.anchor import Head, write_head
+from testigo.ledger.anchor import Head, begin
+from testigo.ledger.place import server_and_schema, without_password
 from testigo.ledger.table import FORMAT, T, events_table, metadata, newer_format, not_a_ledger
 
 _REFUSE: Final = "testigo_refuse"
@@ -36,7 +37,6 @@ _TRIGGERS: Final = {
     "events_keep_all": f"BEFORE TRUNCATE ON events FOR EACH STATEMENT EXECUTE FUNCTION {_REFUSE}()",
     "events_in_order": f"BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION {_IN_ORDER}()",
 }
-_SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _AWAY: Final = ("refused", "closed", "terminat", "starting up", "shutting down", "timeout", "reset by", "No such file")
 """What the client says, without a code, while a server is not there; a wrong name or password is none of it."""
 _LONGEST_PAUSE_SECONDS: Final = 2.0
@@ -61,8 +61,8 @@ class PostgresStore:
     """
 
     def __init__(self, url: str, anchor: Path | None, wait_seconds: float) -> None:
-        parsed, self._schema = _parsed(url)
-        self.name = f"{parsed.set(password=None).render_as_string()}?schema={self._schema}".replace("+psycopg", "")
+        parsed, self._schema = server_and_schema(url)
+        self.name = without_password(url)
         self.anchor = anchor
         self._wait_seconds = wait_seconds
         self._engine = _make_engine(parsed, self._schema)
@@ -73,7 +73,7 @@ class PostgresStore:
         if not self._try(lambda: self._run(self._is_ready, lock=False)):
             self._try(lambda: self._run(self._make, lock=True))
         if self.anchor is not None and not self.anchor.exists():
-            write_head(self.anchor, self.read(_head))
+            begin(self.anchor, self.read(_head))
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Run work in a transaction that sees one state of the ledger; again when the server was lost in it."""
@@ -89,11 +89,10 @@ class PostgresStore:
             "SELECT tgname, pg_get_triggerdef(oid), tgenabled FROM pg_trigger WHERE tgrelid = 'events'::regclass"
         )
         there = {str(row[0]): (str(row[1]), row[2]) for row in triggers}
-        bodies: dict[str, str] = dict(
-            connection.exec_driver_sql(
-                "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
-            ).tuples()
+        functions = connection.exec_driver_sql(
+            "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
         )
+        bodies = {str(row[0]): str(row[1]) for row in functions}
         missing = [name for name, what in _TRIGGERS.items() if not _stands(there.get(name), what, self._schema)]
         return (*missing, *(name for name, body in _FUNCTIONS.items() if bodies.get(name) != body))
 
@@ -156,35 +155,11 @@ class PostgresStore:
         said = str(error.orig).strip().splitlines()[0]
         if "permission denied" in said:
             expected, action = "the right to read and add events", "ask the owner of the database: docs/ledger.md"
-        elif _is_lost(error):
+        elif _is_lost(error) or not getattr(error.orig, "sqlstate", None):
             expected, action = "a database server that answers", "start the server or mend the URL, and run it again"
         else:
             expected, action = "a ledger that can be read and written", "run `testigo ledger verify`"
         return LedgerError(expected=expected, found=said, where=self.name, action=action)
-
-
-def with_schema(url: str, schema: str) -> str:
-    """The URL of a campaign's own schema on a server: the one that the URL names, or one after the campaign."""
-    if "schema=" in url:
-        return url
-    plain = re.sub(r"[^a-z0-9_]", "_", schema.lower())
-    return f"{url}{'&' if '?' in url else '?'}schema=testigo_{plain}"[:400]
-
-
-def _parsed(url: str) -> tuple[sa.URL, str]:
-    try:
-        parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
-        parsed = sa.URL.create("unknown")
-    schema = parsed.query.get("schema", "testigo")
-    if parsed.get_backend_name() != "postgresql" or not isinstance(schema, str) or not _SCHEMA.fullmatch(schema):
-        raise LedgerError(
-            expected="postgresql://USER@HOST:PORT/DATABASE, with ?schema=NAME of small letters, digits and _",
-            found=url.partition("://")[0] + "://…",
-            where="the ledger's place",
-            action="correct the URL, or give a file",
-        )
-    return parsed.difference_update_query(["schema"]).set(drivername="postgresql+psycopg"), schema
 
 
 def _make_engine(url: sa.URL, schema: str) -> sa.Engine:

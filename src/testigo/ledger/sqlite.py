@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from testigo.errors import LedgerError
-from testigo.ledger.anchor import Head, head_path, write_head
+from testigo.ledger.anchor import Head, begin, head_path
 from testigo.ledger.table import FORMAT, T, metadata, newer_format, not_a_ledger
 
 APPLICATION_ID: Final = 0x54455354  # "TEST", written into the file's header: SQLite's own mark of whose file it is
@@ -90,8 +90,7 @@ class SqliteStore:
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
         # Before the commit: no ledger is ever seen without its anchor. One that outlived its ledger goes on speaking.
-        if not self.anchor.exists():
-            write_head(self.anchor, Head())
+        begin(self.anchor, Head())
 
     def _is_ready(self, connection: sa.Connection) -> bool:
         """True for a ledger of ours, False for an empty file. Raises LedgerError for anything else."""

@@ -250,10 +250,13 @@ class Site:
 
     def _open(self) -> Ledger:
         if self._ledger is None:
-            self._ledger = Ledger.open(self.file("ledger.sqlite"), create=False, wait_seconds=5.0)
+            self.file("ledger.sqlite")  # not where it leads out of the workspace
+            self._ledger = self.workspace.open_ledger(wait_seconds=5.0)
         return self._ledger
 
     def _ledger_stamp(self) -> str:
+        if self.workspace.ledger_place is not None:
+            return self._open().head().digest
         # The head file is written after each event. SQLite's own files also change when the ledger is merely read.
         path = self.file("ledger.sqlite")
         if not path.is_file():
