@@ -163,6 +163,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "training.stop.patience": {"training.stop.patience": 4},
     "evaluation.max_new_tokens": {"evaluation.max_new_tokens": 65},
     "evaluation.batch_size": {"evaluation.batch_size": 4},
+    "evaluation.samples": {"evaluation.samples": 0},
     "variants.name": {"variants": [{**FULL["variants"][0], "name": "slower"}]},
     "variants.set": {"variants": [{**FULL["variants"][0], "set": {"training.learning_rate": 2e-5}}]},
     "variants.because": {"variants": [{**FULL["variants"][0], "because": "another reason"}]},

@@ -289,6 +289,9 @@ class Evaluation(Section):
     """The most tokens of an output. Needed where a text is written; a class head writes none."""
     batch_size: Count = 16
     """Rows that are generated or classified at once."""
+    samples: int = Field(default=8, ge=0)
+    """Validation prompts that are also answered before the first update and at each validation, always the same ones.
+    Their outputs are kept (`samples.jsonl`) and compared over the run; a guard needs six at least. 0: none."""
 
 
 class Variant(Section):

@@ -26,6 +26,7 @@ def baseline(grounds: Grounds, split: str = "validation") -> Path:
     """The base's outputs on a split, made once for all runs. Returns the predictions file."""
     own = grounds.campaign.canonical()
     settings = {name: own[name] for name in ("task", "evaluation", "encoding")}
+    settings["evaluation"] = {name: value for name, value in own["evaluation"].items() if name != "samples"}
     defines = {**settings, "precision": grounds.campaign.model.precision, "corpus": grounds.corpus.fingerprint}
     fingerprint = digest({**defines, "base": grounds.base.digest})[:16]
     out = grounds.workspace.baseline(fingerprint) / "predictions"

@@ -44,7 +44,7 @@ class Journal:
         Returns the number of lines put aside. They stay in ``steps.attempt-N.jsonl``: nothing that happened is lost.
         """
         put_aside = 0
-        for name in ("steps", "findings"):
+        for name in ("steps", "findings", "samples"):
             path = self.folder / f"{name}.jsonl"
             lines = read_lines(path)
             kept = [line for line in lines if line["update"] <= update]

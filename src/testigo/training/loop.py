@@ -17,12 +17,14 @@ from testigo.encoding import EncodedRow, Pack, lay_out
 from testigo.gates.resume import ResumeEvidence, newest_checkpoint_is_whole
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import memory_now
-from testigo.rules import judge, load_user_rules
+from testigo.rules import Finding, judge, load_user_rules
 from testigo.training import checkpoint, optimizer
 from testigo.training.journal import Journal
 from testigo.training.loss import row_losses, split_loss, token_losses
 from testigo.training.order import Order, microbatches, seed_of
-from testigo.watch import Watcher, all_rules
+from testigo.training.replay import trace_origin
+from testigo.training.samples import Samples
+from testigo.watch import Origin, Watcher, all_rules
 
 # A scaler that skips this many updates in a row has met a divergence, not an overflow: from the default scale of 2**16
 # twenty halvings end below 1, where no gradient of a sound model overflows.
@@ -79,6 +81,8 @@ class Session:
     saved_update: int | None = None
     seconds_before: float = 0.0
     stop_requested: Callable[[], bool] = lambda: False
+    samples: Samples | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         training = self.settings.training
@@ -231,6 +235,8 @@ class Session:
         every = checkpoint.due_every(training.checkpoint.every, self.order.n_updates)
         watcher = self._watcher()
         self.model.train()
+        if self.samples is not None:
+            self.progress.seconds += self.samples.begin(self.model, self.progress.update)
         while self.progress.update < self.order.n_updates:
             if ended := self._patience_ended():
                 return Outcome("stopped-early", ended)
@@ -243,15 +249,17 @@ class Session:
             outcome = self._diverged(line)
             stops = self._record(watcher.feed(line))
             if outcome or stops:
+                self._trace(line)
                 return outcome or Outcome("diverged", f"{stops[0].code} {stops[0].name}: {stops[0].observed}")
             update, last = self.progress.update, self.progress.update == self.order.n_updates
             improved = False
             if last or (training.validate_every and update % training.validate_every == 0):
                 line = self.validate()
+                found = self._sample(line)
                 self.journal.step(line)
                 if not math.isfinite(line["validation_loss"]):
                     return Outcome("diverged", f"the validation loss is {line['validation_loss']} at update {update}")
-                self._record(watcher.feed(line))
+                self._record((*watcher.feed(line), *found))
                 improved = self.progress.best_update == update
             if improved or last or self._patience_ended() or update % every == 0:
                 self.save()
@@ -285,6 +293,21 @@ class Session:
             if not math.isfinite(line[name]):
                 return Outcome("diverged", f"the {name.replace('_', ' ')} is {line[name]} at update {update}")
         return None
+
+    def _sample(self, line: dict[str, Any]) -> tuple[Finding, ...]:
+        """Outputs to the fixed prompts; their time is counted as part of the validation."""
+        if self.samples is None or not math.isfinite(line["validation_loss"]):
+            return ()
+        found, seconds = self.samples.take(self.model, self.progress.update)
+        line["seconds"] += seconds
+        self.progress.seconds += seconds
+        return found
+
+    def _trace(self, line: dict[str, Any]) -> None:
+        """Where the numbers that are not finite came from, by one replayed update."""
+        if not (math.isfinite(line["loss"]) and math.isfinite(line["gradient_norm"])):
+            self.origin = trace_origin(self, line["update"])
+            self._record(judge(all_rules(), [self.origin]).findings)
 
     def _patience_ended(self) -> str | None:
         stop = self.settings.training.stop

@@ -16,6 +16,7 @@ from testigo.model.load import Loaded
 from testigo.model.prepare import load_exactly
 from testigo.training.loop import Session
 from testigo.training.order import Order
+from testigo.training.samples import Samples, fixed_prompts
 from testigo.training.spec import RunSpec
 
 
@@ -74,6 +75,9 @@ def session(spec: RunSpec, prepared: Prepared, folder: Path) -> Session:
         updates=training.updates,
         epochs=training.epochs,
     )
+    # A part of the rows is what the pilot trains on: it has its own look at outputs.
+    chosen = () if spec.rows is not None else fixed_prompts(prepared.rows("validation"), settings.evaluation.samples)
+    samples = Samples(chosen, prepared.encoder, settings, folder, device()) if chosen else None
     return Session(
         settings=settings,
         seed=spec.seed,
@@ -84,4 +88,5 @@ def session(spec: RunSpec, prepared: Prepared, folder: Path) -> Session:
         pad_id=prepared.pad_id,
         device=device(),
         folder=folder,
+        samples=samples,
     )

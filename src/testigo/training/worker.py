@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,7 @@ def _result(work: Session, outcome: Outcome) -> dict[str, Any]:
         "seconds": progress.seconds - work.seconds_before,
         "supervised_tokens": progress.supervised_tokens,
         "examples": progress.examples,
+        "origin": asdict(work.origin) if work.origin is not None else None,
         "versions": versions(),
         "platform": platform_description(),
     }
