@@ -63,7 +63,13 @@ FULL: dict[str, Any] = {
         },
         "precision": "fp32",
     },
-    "encoding": {"maximum_length": 512, "longer": "refuse", "layout": "packed"},
+    "encoding": {
+        "maximum_length": 512,
+        "longer": "refuse",
+        "layout": "packed",
+        "turns": "all",
+        "template_options": {"enable_thinking": False},
+    },
     "training": {
         "updates": 40,
         "epochs": None,
@@ -142,6 +148,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "encoding.maximum_length": {"encoding.maximum_length": None},
     "encoding.longer": {"encoding.longer": "drop"},
     "encoding.layout": {"encoding.layout": "padded"},
+    "encoding.turns": {"encoding.turns": "last"},
+    "encoding.template_options": {"encoding.template_options": {}},
     "training.updates": {"training.updates": 41},
     "training.epochs": {"training.epochs": 2, "training.updates": None},
     "training.microbatch": {"training.microbatch": 4},

@@ -128,9 +128,7 @@ def tensors(own: Encoder, rows: list[Row]) -> Tensors:
 
 
 def test_a_merged_seam_is_reported_and_neither_side_loses_a_token() -> None:
-    template = (
-        "{% for m in messages %}{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}{{ ' want' }}{% endif %}"
-    )
+    template = "{% for m in messages %}{{ m['content'] + (' want' if m['role'] == 'user' else '') }}{% endfor %}"
     words = tokenizer(template=template, eos="<|endoftext|>", merge_seams=True)
     rows = [row_of("seam", email="we", order=" 1"), row_of("plain", email="we", order="#")]
     own = encoder(words=words)

@@ -88,7 +88,8 @@ def test_the_answer_and_its_end_count_and_nothing_of_the_question(template: str 
     frame = Frame(tokenizer(template=template, eos="<|endoftext|>", extra=extra))
     row = encoder(frame).encode(row_of("r", email="We want 3 pens", order="café, 3 ; pens"))
     counted = frame.text_of(row.ids[row.n_prompt :])
-    assert counted == "café, 3 ; pens" + frame.text_of(frame.turn_end_ids)
+    assert counted == frame.template.around[0] + "café, 3 ; pens" + frame.text_of(frame.turn_end_ids)
+    assert frame.answer_of(row.ids[row.n_prompt :]) == frame.answer_of(row.ids[row.n_prompt : -1]) == "café, 3 ; pens"
     assert "We want 3 pens" in frame.text_of(row.ids[: row.n_prompt])
 
 
@@ -139,4 +140,6 @@ def test_text_comes_back_letter_for_letter_whatever_the_tokenizer_cleans_up() ->
     words.clean_up_tokenization_spaces = True
     frame = Frame(words)
     text = '{"a" : [1 , 2 ] , "b" : "don \'t ." }'
-    assert frame.text_of(frame.text_ids(text)) == text
+    framed = frame.encode(MESSAGES, {"role": "assistant", "content": text})
+    ((begin, _),) = framed.spans
+    assert frame.answer_of(framed.ids[begin:]) == text

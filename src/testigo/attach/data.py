@@ -7,8 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from testigo.attach import tokens
 from testigo.attach.bench import Bench
-from testigo.attach.rows import IGNORED, SeenRow, Split, numbers, padding_in_loss, places_in_batch
+from testigo.attach.rows import (
+    IGNORED,
+    SeenRow,
+    Split,
+    numbers,
+    padding_in_loss,
+    places_in_batch,
+)
 from testigo.gates.data import DataEvidence
 
 #: Of the labels, so many must be the token itself (or its neighbour) before anything is said about a shift.
@@ -34,16 +42,20 @@ def collect(bench: Bench) -> DataEvidence:
         n_rows={split.name: split.n_rows for split in splits if split.n_rows is not None} or None,
         vocabulary_size=size,
         ids_out_of_range=None if size is None else _ids(r for r in rows if r.ids and not 0 <= max(r.ids) < size),
-        unsupervised=_ids(row for row in by_token if not row.n_supervised(bench.shift)) if by_token else None,
+        unsupervised=tokens.unsupervised(bench, by_token) if by_token else None,
         supervised_share=n_supervised / n_tokens if answers and n_tokens else None,
-        turn_end=_text(tokenizer, turn_end if turn_end is not None else _left_out(answers, ends)),
+        turn_end=tokens.text_of(tokenizer, turn_end if turn_end is not None else _left_out(answers, ends)),
         turn_end_id=turn_end,
         turn_end_unlearned=_ids(r for r in answers if _ends_left_out(r, ends)) if answers and ends else None,
         stop_ids=tuple(sorted(_stop_ids(bench))) or None,
         bos_id=getattr(tokenizer, "bos_token_id", None),
         **_begin_of_text(getattr(tokenizer, "bos_token_id", None), bench.train.rows),
         padding_in_loss=_padding(splits) if by_token else None,
+        attention_wrong=tokens.wrongly_attended(splits),
+        target_gone=tokens.gone(bench, answers),
         truncated_target=cut,
+        turn_ends_miscounted=tokens.ends_miscounted(answers, turn_end),
+        untrained_tokens=tokens.untrained_tokens(bench, rows),
         dropped=_dropped(bench),
         longest={split.name: _longest(split) for split in splits if split.rows} if bench.run else None,
         longest_run=tuple(sorted(bench.run)),
@@ -153,10 +165,6 @@ def _turn_end(bench: Bench, rows: Sequence[SeenRow], ends: frozenset[int]) -> in
     return token if token in special and count > len(rows) / 2 else None
 
 
-def _text(tokenizer: Any, token: int | None) -> str | None:
-    return None if token is None or not hasattr(tokenizer, "decode") else str(tokenizer.decode([token]))
-
-
 def _left_out(rows: Sequence[SeenRow], ends: frozenset[int]) -> int | None:
     """The token that ends most of the answers that do not learn their end."""
     last = Counter(row.ids[t] for row in rows for t in _ends_left_out(row, ends))
@@ -221,16 +229,9 @@ def _unknown(tokenizer: Any, rows: Sequence[SeenRow]) -> tuple[str, ...] | None:
     return _ids(row for row in rows if unknown is not None and unknown in row.ids)
 
 
-def _maximum_length(bench: Bench) -> int | None:
-    """TRL's limit for rows that are not packed."""
-    if getattr(bench.args, "packing", False) or getattr(bench.trainer, "_skip_prepare_dataset", True):
-        return None
-    return getattr(bench.args, "max_length", None)
-
-
 def _cut_by_length(bench: Bench, ends: frozenset[int]) -> tuple[str, ...] | None:
     """Rows of exactly TRL's maximum length that lack the end which shorter rows have."""
-    limit = _maximum_length(bench)
+    limit = tokens.maximum_length(bench)
     if limit is None:
         return None
     at_limit = [row for row in bench.train.rows if len(row.ids) == limit]
@@ -247,7 +248,7 @@ def _dropped(bench: Bench) -> tuple[str, ...] | None:
     It filters the prepared rows, and `datasets` keeps a filter as a list of indices over the table that it was
     applied to: the indices that are missing there are the rows that are missing here.
     """
-    if _maximum_length(bench) is None:
+    if tokens.maximum_length(bench) is None:
         return None
     table = getattr(bench.trainer.train_dataset, "data", None)
     with_indices = getattr(bench.trainer.train_dataset, "_indices", None)

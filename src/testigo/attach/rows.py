@@ -25,6 +25,8 @@ class SeenRow:
     """Labels at the same places; None where labels are not given token by token."""
     padding_in_loss: bool
     """Whether a place that is padding has a label."""
+    attention_wrong: bool
+    """Whether the attention mask hides a token of the row, or shows padding."""
     size: int
     """Tokens, or elements of the row's tensors where there are no tokens: what memory grows with."""
 
@@ -57,17 +59,20 @@ def see(name: str, index: int, item: Any, batch: Mapping[str, Any]) -> SeenRow:
     labels = _row(batch, "labels", 0)
     size = sum(v[0].numel() for v in batch.values() if isinstance(v, torch.Tensor) and v.dim() > 0 and len(v))
     if ids is None:
-        return SeenRow(f"{name} {index}", index, (), None, False, size)
-    places = real_places(ids, _own_ids(item), _row(batch, "attention_mask", 0))
+        return SeenRow(f"{name} {index}", index, (), None, False, False, size)
+    mask = _row(batch, "attention_mask", 0)
+    places = real_places(ids, _own_ids(item), mask)
     real = tuple(ids[t] for t in places)
+    is_wrong = mask is not None and _masked_wrongly(mask, places)
     if labels is None or len(labels) != len(ids):
-        return SeenRow(f"{name} {index}", index, real, None, False, len(ids))
+        return SeenRow(f"{name} {index}", index, real, None, False, is_wrong, len(ids))
     return SeenRow(
         f"{name} {index}",
         index,
         real,
         tuple(labels[t] for t in places),
         _labels_elsewhere(labels, places),
+        is_wrong,
         len(ids),
     )
 
@@ -96,6 +101,12 @@ def padding_in_loss(batch: Mapping[str, Any], rows: Sequence[SeenRow], places: l
     return bad
 
 
+def attention_wrong(batch: Mapping[str, Any], rows: Sequence[SeenRow], places: list[list[int]]) -> list[str]:
+    """Ids of rows whose attention mask in a batch of several is not theirs."""
+    masks = [_row(batch, "attention_mask", number) for number in range(len(rows))]
+    return [row.id for row, mask, own in zip(rows, masks, places, strict=True) if mask and _masked_wrongly(mask, own)]
+
+
 def real_places(ids: Sequence[int], own: Sequence[int] | None, mask: Sequence[int] | None) -> list[int]:
     """The places of a row's own tokens: where they stand in the line, else where the attention mask says.
 
@@ -115,6 +126,10 @@ def real_places(ids: Sequence[int], own: Sequence[int] | None, mask: Sequence[in
 def _labels_elsewhere(labels: Sequence[int], places: Sequence[int]) -> bool:
     own = set(places)
     return any(label != IGNORED and t not in own for t, label in enumerate(labels))
+
+
+def _masked_wrongly(mask: Sequence[int], places: Sequence[int]) -> bool:
+    return [t for t, seen in enumerate(mask) if seen] != list(places)
 
 
 def _own_ids(item: Any) -> list[int] | None:

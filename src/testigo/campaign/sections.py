@@ -209,6 +209,10 @@ class Encoding(Section):
     layout: Literal["packed", "padded"] = "packed"
     """`packed`: the rows of a microbatch lie in one sequence without padding. `padded`: one row beside the other, as
     rows before a class head always lie."""
+    turns: Literal["all", "last"] = "all"
+    """The assistant's turns that are learned: `all` of a conversation, or the `last` one alone."""
+    template_options: dict[str, bool | int | str] = {}
+    """What the chat template asks for besides the messages, in training and evaluation: `{enable_thinking: false}`."""
 
 
 class Schedule(Section):

@@ -6,11 +6,13 @@ import hashlib
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from testigo.corpus import Row
 from testigo.encoding.frame import Frame
+from testigo.encoding.template import Message, Tools
+from testigo.encoding.turns import Which
 from testigo.errors import EncodingError, Problem
 from testigo.tasks import Task
 
@@ -98,17 +100,45 @@ class Encoder:
     longer: Literal["refuse", "drop", "truncate"] = "refuse"
     reserve: int = 0
     input_field: str = field(default="")
+    turns: Which = "all"
 
     def prompt_ids(self, fields: dict[str, Any]) -> tuple[int, ...]:
         """The prompt of a row, in training and in evaluation."""
-        ids = self.frame.prompt_ids(self.task.messages(fields))
-        return ids if self.longer != "truncate" else self._shortened(fields, ids)
+        return self._prompt_ids(self.fitting(fields))
 
     def encode(self, row: Row) -> EncodedRow:
-        """One row whole, whatever its length."""
-        prompt = self.prompt_ids(row.fields)
-        answer = self.frame.text_ids(self.task.target(row.fields))
-        return EncodedRow(row.id, row.category, (*prompt, *answer, *self.frame.turn_end_ids), len(prompt))
+        """One row whole, whatever its length.
+
+        Raises
+        ------
+        EncodingError
+            When it cannot be proved which tokens are the assistant's.
+        """
+        messages, answer, tools = self.conversation(row.fields)
+        framed = self.frame.encode(messages, answer, tools, which=self.turns)
+        spans = framed.spans if len(framed.spans) > 1 else None
+        return EncodedRow(row.id, row.category, framed.ids, framed.spans[0][0], spans)
+
+    def conversation(self, fields: dict[str, Any]) -> tuple[Sequence[Message], Message, Tools]:
+        """What was said, the answer to learn, and the tools that could be called; the input shortened to fit.
+
+        A task whose answer is more than a text (a tool's call) gives it as a message by `answer(fields)`; one whose
+        prompts offer tools gives them by `tools(fields)`.
+        """
+        answer, tools = getattr(self.task, "answer", None), getattr(self.task, "tools", None)
+        return (
+            self.task.messages(self.fitting(fields)),
+            answer(fields) if answer else {"role": "assistant", "content": self.task.target(fields)},
+            tools(fields) if tools else (),
+        )
+
+    def output_of(self, ids: Sequence[int], fields: dict[str, Any]) -> str:
+        """The text that is scored, of the ids that a model wrote: without what the template puts around an answer.
+
+        Thoughts are left out where the template has a place for them, unless the row's own target holds them.
+        """
+        lead = self.frame.template.around[0].split()
+        return self.frame.answer_of(ids, with_thoughts=bool(lead) and lead[-1] in self.task.target(fields))
 
     def encode_all(
         self, rows: Iterable[Row], *, progress: Callable[[], object] = lambda: None
@@ -118,23 +148,29 @@ class Encoder:
         Raises
         ------
         EncodingError
-            Under `refuse`, when rows are too long; under any policy, when an expected answer does not fit.
-            The error names up to ten rows and counts all.
+            Under `refuse`, when rows are too long; under any policy, when an expected answer does not fit, or when it
+            cannot be proved which tokens are the assistant's. The error names up to ten rows and counts all.
         """
         kept: list[EncodedRow] = []
         too_long: list[tuple[str, int]] = []
         shortened: list[str] = []
+        unproved: dict[str, tuple[Problem, list[str]]] = {}
         for row in rows:
-            encoded = self.encode(row)
-            if encoded.n_tokens > self.maximum_length or encoded.n_prompt > self._room:
+            try:
+                encoded = self.encode(row)
+            except EncodingError as refused:
+                problem = refused.problems[0]
+                unproved.setdefault(problem.expected, (problem, []))[1].append(row.id)
+                continue
+            if encoded.n_tokens > self.maximum_length or encoded.n_before_answer > self._room:
                 too_long.append((row.id, encoded.n_tokens))
             else:
                 kept.append(encoded)
-            if self.longer == "truncate" and encoded.n_prompt < len(
-                self.frame.prompt_ids(self.task.messages(row.fields))
-            ):
+            if self.fitting(row.fields) is not row.fields:
                 shortened.append(row.id)
             progress()
+        if unproved:
+            raise EncodingError(problems=[_of_rows(problem, ids) for problem, ids in unproved.values()])
         if too_long and self.longer != "drop":
             raise self._refusal(too_long, len(kept) + len(too_long))
         ids = tuple(row_id for row_id, _ in too_long)
@@ -154,23 +190,31 @@ class Encoder:
             rendered,
             self.frame.turn_end_ids,
             [self.maximum_length, self.longer, self.reserve],
+            [self.turns, sorted(self.frame.options.items())],
         ]
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
-    def _shortened(self, fields: dict[str, Any], ids: tuple[int, ...]) -> tuple[int, ...]:
-        """The prompt with as many characters of the input as leave room; one stays, or there would be no question.
+    def fitting(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields with as many characters of the input as leave room; the same object where all fit.
 
-        Characters are cut and not tokens: part of a character's bytes would come back as another character.
+        One character stays, or there would be no question. Characters are cut and not tokens: part of a character's
+        bytes would come back as another character.
         """
-        text = str(fields.get(self.input_field, ""))
-        if len(ids) <= self._room or not text:
-            return ids
+        text = fields.get(self.input_field)
+        if self.longer != "truncate" or not isinstance(text, str) or len(text) < 2:
+            return fields
+        if len(self._prompt_ids(fields)) <= self._room:
+            return fields
 
-        def prompt(n_characters: int) -> tuple[int, ...]:
-            return self.frame.prompt_ids(self.task.messages({**fields, self.input_field: text[:n_characters]}))
+        def cut(n_characters: int) -> dict[str, Any]:
+            return {**fields, self.input_field: text[:n_characters]}
 
-        n_fit = bisect_left(range(1, len(text)), True, key=lambda n: len(prompt(n)) > self._room)
-        return prompt(max(n_fit, 1))
+        n_fit = bisect_left(range(1, len(text)), True, key=lambda n: len(self._prompt_ids(cut(n))) > self._room)
+        return cut(max(n_fit, 1))
+
+    def _prompt_ids(self, fields: dict[str, Any]) -> tuple[int, ...]:
+        tools = getattr(self.task, "tools", None)
+        return self.frame.prompt_ids(self.task.messages(fields), tools(fields) if tools else (), which=self.turns)
 
     @property
     def _room(self) -> int:
@@ -196,3 +240,9 @@ class Encoder:
                 )
             ]
         )
+
+
+def _of_rows(problem: Problem, ids: Sequence[str]) -> Problem:
+    """A problem that several rows have: shown for the first, with the names of the others."""
+    named = ", ".join(ids[:10]) + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")
+    return replace(problem, found=f"{len(ids)} rows ({named}): {problem.found}")

@@ -1,21 +1,40 @@
-"""How a tokenizer frames a turn: the prompt before the answer, and the token that ends it."""
+"""How a tokenizer frames a conversation: the prompt, the turns that are learned, the token that ends them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from testigo.encoding.template import Message, Template, Tools
+from testigo.encoding.turns import Which, earlier_turns, find_turns
 from testigo.errors import EncodingError
 
-Message = Mapping[str, str]
-_PROBE = "TestigoProbe"
+_SAMPLE = "\nx"
+
+
+@dataclass(frozen=True)
+class Framed:
+    """A conversation as ids.
+
+    Attributes
+    ----------
+    spans
+        (begin, end) of each assistant's turn that counts, with its end [tokens].
+    is_merged
+        Whether the tokenizer, given the whole text at once, merges characters across a turn's bound. The ids here
+        never do.
+    """
+
+    ids: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...]
+    is_merged: bool
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The one place that turns messages into prompt ids, in training and in evaluation alike.
+    """The one place that turns messages into ids, in training and in evaluation alike.
 
     The prompt is the template's own generation prompt. A tokenizer without a chat template gets the plain text of the
     messages, one paragraph each, with the special tokens that the tokenizer itself puts in front.
@@ -23,43 +42,74 @@ class Frame:
 
     tokenizer: Any
     extra_stop_ids: tuple[int, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def template(self) -> Template:
+        """What writes the text."""
+        return Template(self.tokenizer, self.options)
 
     @property
     def has_template(self) -> bool:
         """Whether the tokenizer carries a chat template."""
-        return bool(getattr(self.tokenizer, "chat_template", None))
+        return self.template.is_there
 
-    def prompt_text(self, messages: Sequence[Message]) -> str:
+    def prompt_text(self, messages: Sequence[Message], tools: Tools = ()) -> str:
         """The text that stands before the answer."""
-        if self.has_template:
-            return str(self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
-        return "".join(f"{message['content']}\n\n" for message in messages)
+        return self.template.prompt(messages, tools)
 
-    def conversation_text(self, messages: Sequence[Message], answer: str) -> str:
-        """The text of the whole conversation as the template itself would write it."""
-        if self.has_template:
-            turns = [*messages, {"role": "assistant", "content": answer}]
-            return str(self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=False))
-        return self.prompt_text(messages) + answer + (self.tokenizer.eos_token or "")
+    def prompt_ids(self, messages: Sequence[Message], tools: Tools = (), *, which: Which = "all") -> tuple[int, ...]:
+        """The ids that stand before the answer; a beginning-of-sequence token comes once, from one side only.
 
-    def prompt_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """The ids that stand before the answer; a beginning-of-sequence token comes once, from one side only."""
-        text = self.prompt_text(messages)
-        if self.has_template:
-            return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-        ids = tuple(self.tokenizer(text)["input_ids"])
-        plain = tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-        # BERT-like tokenizers also close the text; what comes after it must not stand before the answer.
-        lead = next((n for n in range(len(ids) - len(plain) + 1) if ids[n : n + len(plain)] == plain), 0)
-        return ids[:lead] + plain
+        Raises
+        ------
+        EncodingError
+            When an earlier turn's bounds cannot be proved.
+        """
+        text = self.template.prompt(messages, tools)
+        earlier = earlier_turns(self.template, messages, tools, text, which=which)
+        ids, _, _ = self._cut(text, [place for span in earlier for place in span])
+        return self._front + ids
 
-    def text_ids(self, text: str) -> tuple[int, ...]:
-        """The ids of an answer's text alone."""
-        return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+    def encode(
+        self, messages: Sequence[Message], answer: Message, tools: Tools = (), *, which: Which = "all"
+    ) -> Framed:
+        """A conversation and its answer, up to and with the token that ends it.
+
+        Raises
+        ------
+        EncodingError
+            When a turn's bounds cannot be proved, or nothing ends an answer.
+        """
+        turns = find_turns(self.template, messages, answer, tools, which=which)
+        ids, places, is_merged = self._cut(turns.text, [place for span in turns.spans for place in span])
+        if not turns.is_closed:
+            ids += self.turn_end_ids
+            places = (*places[:-1], len(ids))
+        n = len(self._front)
+        spans = tuple((n + begin, n + end) for begin, end in zip(places[::2], places[1::2], strict=True))
+        return Framed(self._front + ids, spans, is_merged)
 
     def text_of(self, ids: Sequence[int]) -> str:
         """The exact text of ids: no space before a comma is "cleaned up", as some tokenizers ask for."""
         return str(self.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
+
+    def answer_of(self, ids: Sequence[int], *, with_thoughts: bool = False) -> str:
+        """The answer in an output, without what the template puts before and after the assistant's words.
+
+        Where the template begins with a block of thoughts, even an empty one, the answer is what follows the block,
+        unless thoughts belong to the answer.
+        """
+        lead, end, _ = self.template.around
+        end = end or self.text_of(self.turn_end_ids)
+        text = self.text_of(ids)
+        if lead.strip() and not with_thoughts:
+            before, last, after = text.partition(lead.split()[-1])
+            text = after.removeprefix(lead[len(lead.rstrip()) :]) if last else before
+        elif not lead.strip():
+            text = text.removeprefix(lead)
+        mark = self.text_of([self.turn_end_id])
+        return text.removesuffix(mark).removesuffix(end.removesuffix(mark))
 
     @cached_property
     def turn_end_ids(self) -> tuple[int, ...]:
@@ -70,21 +120,8 @@ class Frame:
         EncodingError
             When neither the template nor the tokenizer has a token that ends an answer.
         """
-        if self.has_template:
-            text = self.conversation_text([{"role": "user", "content": "Hello"}], _PROBE)
-            _, probe, rest = text.rpartition(_PROBE)
-            if not probe:
-                raise EncodingError(
-                    expected="a chat template that writes the assistant's words",
-                    found="a rendered conversation without them",
-                    where="the tokenizer's chat template",
-                    action="use the template that belongs to this model",
-                )
-            special = {*self.tokenizer.all_special_ids, *self._special_added_ids}
-            ids = self.tokenizer(rest, add_special_tokens=False)["input_ids"]
-            for place, token in enumerate(ids):
-                if token in special:
-                    return tuple(ids[: place + 1])
+        if self.has_template and (end := self.template.around[1]):
+            return self._after(end)
         if self.tokenizer.eos_token_id is None:
             raise EncodingError(
                 expected="a token that ends an answer",
@@ -93,11 +130,6 @@ class Frame:
                 action="set eos_token in the tokenizer's configuration",
             )
         return (int(self.tokenizer.eos_token_id),)
-
-    @cached_property
-    def _special_added_ids(self) -> frozenset[int]:
-        added = getattr(self.tokenizer, "added_tokens_decoder", {})
-        return frozenset(number for number, token in added.items() if getattr(token, "special", False))
 
     @property
     def turn_end_id(self) -> int:
@@ -109,6 +141,13 @@ class Frame:
         """Every id at which generation stops: the turn's end, the tokenizer's and the model's own end tokens."""
         eos = self.tokenizer.eos_token_id
         return tuple(sorted({self.turn_end_id, *self.extra_stop_ids, *([] if eos is None else [int(eos)])}))
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """Every token that the tokenizer treats as a mark and not as text."""
+        added = getattr(self.tokenizer, "added_tokens_decoder", {})
+        marks = {number for number, token in added.items() if getattr(token, "special", False)}
+        return frozenset(marks | set(self.tokenizer.all_special_ids))
 
     @cached_property
     def bos_expected(self) -> int:
@@ -124,3 +163,54 @@ class Frame:
         while bos is not None and n < len(ids) and ids[n] == bos:
             n += 1
         return n
+
+    def _cut(self, text: str, places: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+        """A text as ids, the number of ids before each place [characters], and whether a merge was prevented.
+
+        The text is tokenised at once, as the model knows it. Only where a token would reach over a place is the text
+        cut in two there.
+        """
+        fixed: tuple[int, ...] = ()
+        cut, is_merged = 0, False
+        whole, counts = self._ids(text), []
+        for place in places:
+            upto = self._part(text, cut, place)
+            if whole[: len(upto)] != upto:
+                fixed, cut, is_merged = fixed + upto, place, True
+                whole, upto = self._part(text, cut, len(text)), ()
+            counts.append(len(fixed) + len(upto))
+        return fixed + whole, tuple(counts), is_merged
+
+    def _part(self, text: str, begin: int, end: int) -> tuple[int, ...]:
+        return self._after(text[begin:end]) if begin else self._ids(text[:end])
+
+    def _after(self, text: str) -> tuple[int, ...]:
+        """The ids of a text that goes on after another: without the space that some tokenizers put before a text."""
+        if not self._puts_space:
+            return self._ids(text)
+        front = self._ids(_SAMPLE[0])
+        ids = self._ids(_SAMPLE[0] + text)
+        return ids[len(front) :] if ids[: len(front)] == front else self._ids(text)
+
+    @cached_property
+    def _puts_space(self) -> bool:
+        """Whether a text alone begins with a space that it has not, as with SentencePiece."""
+        return self._ids(_SAMPLE)[len(self._ids(_SAMPLE[0])) :] != self._ids(_SAMPLE[1:])
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    @property
+    def n_front(self) -> int:
+        """How many ids the tokenizer itself puts before a text [tokens]."""
+        return len(self._front)
+
+    @cached_property
+    def _front(self) -> tuple[int, ...]:
+        """What the tokenizer itself puts before a text; a chat template writes its own."""
+        if self.has_template:
+            return ()
+        ids, plain = tuple(self.tokenizer("x")["input_ids"]), self._ids("x")
+        # BERT-like tokenizers also close the text; what comes after it must not stand before the answer.
+        n = next((n for n in range(len(ids) - len(plain) + 1) if ids[n : n + len(plain)] == plain), 0)
+        return ids[:n]

@@ -54,7 +54,7 @@ def predict(
     model.train(was_training)
     predictions = []
     for row, prompt, answer in zip(rows, prompts, answers, strict=True):
-        output = encoder.frame.text_of(answer.token_ids)
+        output = encoder.output_of(answer.token_ids, row.fields)
         predictions.append(
             Prediction(
                 row=row.id,

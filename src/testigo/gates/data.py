@@ -72,6 +72,28 @@ class DataEvidence:
     """Pairs of rows with the same input and different targets."""
     unknown_tokens: tuple[str, ...] | None = None
     """Ids of rows with the tokenizer's unknown token."""
+    marks_in_input: tuple[tuple[str, str], ...] | None = None
+    """(row, token) where the text of a prompt became a special token that frames texts: ("row 7", "<|im_end|>")."""
+    marks_in_target: tuple[tuple[str, str], ...] | None = None
+    """The same for texts that are learned."""
+    changed_text: tuple[tuple[str, str], ...] | None = None
+    """(row, "before became after") where the prompt's text does not survive tokenising and decoding."""
+    untrained_tokens: tuple[tuple[str, str], ...] | None = None
+    """(row, token) where a token's row of the embedding was never trained and is frozen."""
+    target_gone: tuple[str, ...] | None = None
+    """Ids of rows whose expected output was cut away whole."""
+    end_cut: tuple[str, ...] | None = None
+    """Ids of rows whose expected output is whole and whose turn's end was cut away."""
+    truncated_input: tuple[str, ...] | None = None
+    """Ids of rows whose input was shortened."""
+    turn_ends_miscounted: tuple[tuple[str, str], ...] | None = None
+    """(row, "3 ends in 2 turns") where the turn's end is learned more often than there are assistant's turns."""
+    attention_wrong: tuple[str, ...] | None = None
+    """Ids of rows whose attention mask hides a token of theirs, or shows padding."""
+    segments_mixed: tuple[str, ...] | None = None
+    """Ids of rows that see another row of their pack, or not all of themselves."""
+    reads_clock: bool | None = None
+    """Whether the chat template writes the day on which a prompt is rendered."""
 
 
 @rule("D101", "duplicate-id", "stop", phase="data")

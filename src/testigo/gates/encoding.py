@@ -256,7 +256,8 @@ def few_rows_are_lost(evidence: DataEvidence, share: float = 0.05) -> Finding | 
     imputation: a primer").
     """
     kept = sum(need(evidence.n_rows, "the number of rows").values())
-    lost = tuple(dict.fromkeys((*need(evidence.dropped, "dropped rows"), *(evidence.truncated_target or ()))))
+    cut = (*(evidence.truncated_target or ()), *(evidence.truncated_input or ()))
+    lost = tuple(dict.fromkeys((*need(evidence.dropped, "dropped rows"), *cut)))
     total = kept + len(need(evidence.dropped, "dropped rows"))
     if total == 0:
         raise CannotCheck("there are no rows")

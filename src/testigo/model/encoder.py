@@ -28,10 +28,11 @@ def encoder_for(settings: Campaign, tokenizer: Any, config: Any, generation: Any
     model_maximum = int(getattr(config, "max_position_embeddings", None) or _NO_LIMIT)
     own = settings.encoding.maximum_length
     return Encoder(
-        frame=Frame(tokenizer, stops),
+        frame=Frame(tokenizer, stops, settings.encoding.template_options),
         task=task_for(settings),
         maximum_length=min(own, model_maximum) if own else model_maximum,
         longer=settings.encoding.longer,
         reserve=settings.evaluation.max_new_tokens,
         input_field=settings.task.input,
+        turns=settings.encoding.turns,
     )

@@ -93,6 +93,8 @@ class Bench:
             vocabulary_size=self.vocabulary_size,
             layout=self.settings.encoding.layout,
             pad_id=self.prepared.pad_id,
+            embedding=self.model.get_input_embeddings().weight,
+            embedding_is_trained=self.model.get_input_embeddings().weight.requires_grad,
         )
 
     def raw(self, split: str, encoded: Sequence[EncodedRow]) -> tuple[Row, ...]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from testigo.corpus import Row
 from testigo.corpus.duplicates import normalised
-from testigo.encoding import EncodedRow, Encoder, Lengths, Pack, lay_out, pad
+from testigo.encoding import EncodedRow, Encoder, Lengths, pad
 from testigo.gates.data import DataEvidence
+from testigo.model.untrained import untrained
+from testigo.pilot import layout
+from testigo.pilot.seen import Marks, Seen, see
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,9 @@ class Tensors:
     vocabulary_size: int
     layout: Literal["packed", "padded"]
     pad_id: int
+    embedding: torch.Tensor | None = None
+    """(vocabulary, width): the input embedding, where a model is in memory."""
+    embedding_is_trained: bool = False
 
 
 def collect(tensors: Tensors, *, longest_run: tuple[str, ...] | None = None) -> DataEvidence:
@@ -33,31 +43,39 @@ def collect(tensors: Tensors, *, longest_run: tuple[str, ...] | None = None) -> 
     """
     encoded, raw, encoder = tensors.rows, tensors.raw, tensors.encoder
     every = [row for rows in encoded.values() for row in rows]
-    both = [(row, r) for split in encoded for row, r in zip(encoded[split], raw[split], strict=True)]
     frame = encoder.frame
     unknown = frame.tokenizer.unk_token_id
-    learned = {row.id: _learned(lay_out([row], tensors.layout, pad_id=tensors.pad_id)) for row in every}
-    n_supervised = sum(len(learned[row.id]) for row in encoded["train"])
+    faults, n_supervised = _faults(tensors)
+
+    def rows_with(fault: str) -> tuple[str, ...]:
+        return tuple(row_id for row_id, _ in faults[fault])
+
     return DataEvidence(
         n_rows={split: len(rows) for split, rows in encoded.items()},
         vocabulary_size=tensors.vocabulary_size,
         ids_out_of_range=_ids(row for row in every if max(row.ids) >= tensors.vocabulary_size or min(row.ids) < 0),
-        unsupervised=_ids(row for row in every if not learned[row.id]),
+        unsupervised=rows_with("unsupervised"),
         supervised_share=n_supervised / max(sum(row.n_tokens for row in encoded["train"]), 1),
         turn_end=frame.text_of([frame.turn_end_id]),
         turn_end_id=frame.turn_end_id,
-        turn_end_unlearned=_ids(row for row in every if frame.turn_end_id not in learned[row.id]),
+        turn_end_unlearned=rows_with("end not learned"),
+        turn_ends_miscounted=tuple(faults["ends miscounted"]),
         stop_ids=frame.stop_ids,
-        prompt_mismatch=_ids(row for row, r in both if not _prompt_is_the_same(encoder, row, r)),
+        prompt_mismatch=rows_with("prompt differs"),
         bos_id=frame.tokenizer.bos_token_id,
         bos_counts={str(n): count for n, count in Counter(frame.leading_bos(row.ids) for row in every).items()},
         bos_expected=frame.bos_expected,
-        prompt_in_loss=_ids(row for row in every if tuple(learned[row.id]) != row.supervised_ids),
-        target_lost=_ids(row for row, r in both if not _says_target(encoder, learned[row.id], r)),
-        seam_merged=_ids(row for row, r in both if _is_merged(encoder, row, r)),
+        prompt_in_loss=rows_with("prompt counts"),
+        target_lost=rows_with("target lost"),
+        seam_merged=rows_with("seam merged"),
         padding_in_loss=_ids(_padding_in_loss(tensors, every)),
+        attention_wrong=layout.wrongly_attended(every, tensors.pad_id),
+        segments_mixed=layout.mixed_segments(every),
         too_long=_all(tensors, "too_long"),
-        truncated_target=(),  # the encoder never cuts an answer: rows that do not fit are refused
+        target_gone=rows_with("cut target"),
+        truncated_target=rows_with("cut inside"),
+        end_cut=rows_with("cut end"),
+        truncated_input=_all(tensors, "truncated_input"),
         dropped=_all(tensors, "dropped"),
         longer=encoder.longer,
         maximum_length=encoder.maximum_length,
@@ -66,49 +84,59 @@ def collect(tensors: Tensors, *, longest_run: tuple[str, ...] | None = None) -> 
         conflicts=_conflicts(encoder, raw),
         duplicate_ids=tuple(row_id for row_id, n in Counter(row.id for row in every).items() if n > 1),
         unknown_tokens=_ids(row for row in every if unknown is not None and unknown in row.ids),
+        marks_in_input=tuple(faults["mark in input"]),
+        marks_in_target=tuple(faults["mark in target"]),
+        changed_text=tuple(faults["text changed"]),
+        untrained_tokens=_untrained(tensors, every),
+        reads_clock=frame.template.reads_clock,
         longest={split: _longest(rows) for split, rows in encoded.items() if rows},
         longest_run=longest_run,
     )
 
 
+def _faults(tensors: Tensors) -> tuple[dict[str, list[tuple[str, str]]], int]:
+    """(row id, what was seen) by fault, and the number of training tokens in the loss."""
+    faults: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    marks, n_supervised = Marks(tensors.encoder), 0
+    for split, rows in tensors.rows.items():
+        for row, raw in zip(rows, tensors.raw[split], strict=True):
+            seen = see(tensors.encoder, row, raw, tensors.layout, tensors.pad_id)
+            n_supervised += len(seen.learned) if split == "train" else 0
+            for fault, what in _of_row(seen, marks):
+                faults[fault].append((row.id, what))
+    return faults, n_supervised
+
+
+def _of_row(seen: Seen, marks: Marks) -> Iterator[tuple[str, str]]:
+    """The faults of one row, and what was seen. A cut is told as such, and not again by what it brings about."""
+    if seen.cut:
+        yield f"cut {seen.cut}", ""
+    elif not seen.learned:
+        yield "unsupervised", ""
+    elif seen.misses_end:
+        yield "end not learned", ""
+    elif not seen.says_target:
+        yield "target lost", ""
+    asked, learned = marks.brought(seen)
+    if asked:
+        yield "mark in input", asked
+    if learned:
+        yield "mark in target", learned
+    n_ends, n_turns = seen.ends
+    if n_ends > n_turns and not learned:
+        yield "ends miscounted", f"{n_ends} ends in {n_turns} turns"
+    if seen.counts_prompt:
+        yield "prompt counts", ""
+    if not seen.asks_the_same:
+        yield "prompt differs", ""
+    if seen.proved.is_merged:
+        yield "seam merged", ""
+    if changed := seen.changed_text:
+        yield "text changed", changed
+
+
 def _ids(rows: Iterable[EncodedRow]) -> tuple[str, ...]:
     return tuple(row.id for row in rows)
-
-
-def _learned(laid: Pack) -> list[int]:
-    """The ids that the loss of a row alone is computed against, from the tensors themselves."""
-    learned: list[int] = laid.targets.tolist()
-    return learned
-
-
-def _says_target(encoder: Encoder, learned: Sequence[int], row: Row) -> bool:
-    """Whether what is learned, without the turn's end, decodes to the target."""
-    answer = list(learned[: len(learned) - len(encoder.frame.turn_end_ids)])
-    target = encoder.task.target(row.fields)
-    return encoder.frame.text_of(answer).strip() == target.strip()
-
-
-def _prompt_is_the_same(encoder: Encoder, encoded: EncodedRow, row: Row) -> bool:
-    """The prompt in the tensors, the prompt that evaluation asks with, and the template's own conversation agree."""
-    frame, task = encoder.frame, encoder.task
-    messages = task.messages(row.fields)
-    asked = encoder.prompt_ids(row.fields)
-    if encoded.ids[: encoded.n_before_answer] != asked:
-        return False
-    if encoder.longer == "truncate":
-        return True
-    return frame.conversation_text(messages, task.target(row.fields)).startswith(frame.prompt_text(messages))
-
-
-def _is_merged(encoder: Encoder, encoded: EncodedRow, row: Row) -> bool:
-    """Whether the whole text, tokenised at once, has another boundary between prompt and answer."""
-    frame, task = encoder.frame, encoder.task
-    if encoder.longer == "truncate":
-        return False
-    text = frame.prompt_text(task.messages(row.fields)) + task.target(row.fields)
-    at_once = frame.tokenizer(text, add_special_tokens=not frame.has_template)["input_ids"]
-    n = encoded.n_before_answer + 1
-    return tuple(at_once[:n]) != encoded.ids[:n]
 
 
 def _padding_in_loss(tensors: Tensors, rows: Sequence[EncodedRow]) -> list[EncodedRow]:
@@ -146,8 +174,28 @@ def _conflicts(encoder: Encoder, raw: Mapping[str, Sequence[Row]]) -> tuple[tupl
 
 
 def _texts(encoder: Encoder, row: Row) -> tuple[str, str]:
-    asked = "\n".join(message["content"] for message in encoder.task.messages(row.fields))
+    asked = "\n".join(_text(message) for message in encoder.task.messages(row.fields))
     return normalised(asked), normalised(encoder.task.target(row.fields))
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """A message's text; one that is no text, or calls a tool, whole."""
+    content = message.get("content")
+    return content if isinstance(content, str) and len(message) == 2 else json.dumps(message, default=str)
+
+
+def _untrained(tensors: Tensors, rows: Sequence[EncodedRow]) -> tuple[tuple[str, str], ...] | None:
+    """(row id, token) for rows with a token that the embedding never learned and never will."""
+    if tensors.embedding is None:
+        return None
+    used = {token for row in rows for token in row.ids}
+    never = {} if tensors.embedding_is_trained else untrained(tensors.embedding, used)
+    text = tensors.encoder.frame.text_of
+    return tuple(
+        (row.id, f"{text([token])!r} (id {token}, {never[token]})")
+        for row in rows
+        if (token := next((token for token in row.ids if token in never), None)) is not None
+    )
 
 
 def _longest(rows: Sequence[EncodedRow]) -> tuple[str, int]:

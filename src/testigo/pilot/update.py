@@ -109,7 +109,7 @@ def overfit(bench: Bench) -> OverfitEvidence:
         max_new_tokens=max(row.n_answer for row in rows) + 8,
         batch_size=len(rows),
     )
-    targets = [row.ids[row.n_before_answer :][: -len(bench.encoder.frame.turn_end_ids)] for row in rows]
+    targets = [row.ids[row.n_before_answer :][:-1] for row in rows]
     right = sum(p.token_ids == target for p, target in zip(predictions, targets, strict=True))
     return OverfitEvidence(
         rows=len(rows),
