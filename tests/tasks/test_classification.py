@@ -44,3 +44,40 @@ def test_an_image_is_an_object_or_a_path(image: object) -> None:
     assert task.messages({"image": image, "digit": 1})[0]["content"]
     assert "must be an image" in task.problems({"image": 3, "digit": 1})[0]
     assert "is missing" in task.problems({"digit": 1})[0]
+
+
+WRITTEN = Classification("text", "queue", ("billing", "Account access", "C++", "other."), by="text")
+
+
+@pytest.mark.parametrize(
+    ("output", "name"),
+    [
+        ("billing", "billing"),
+        (" Billing.\n", "billing"),
+        ('"BILLING"', "billing"),
+        ("**billing**", "billing"),
+        ("`Account  access`", "Account access"),
+        ("ａｃｃｏｕｎｔ access", "Account access"),  # full-width letters, NFKC
+        ("c++", "C++"),
+        ("other", "other."),
+        ("other.", "other."),
+        ("The class is billing", None),
+        ("billing, other", None),
+        ("bill", None),
+        ("", None),
+        ("...", None),
+    ],
+)
+def test_a_written_answer_is_the_class_whose_name_it_is(output: str, name: str | None) -> None:
+    row = {"text": "My bill is wrong", "queue": "billing"}
+    assert WRITTEN.class_of(output, row) == name
+    assert WRITTEN.score(row, output) == {"accuracy": float(name == "billing")}
+
+
+def test_names_that_differ_by_case_alone_have_to_be_written_exactly() -> None:
+    elements = Classification("text", "symbol", ("Co", "CO", "Fe"), by="text")
+    row = {"text": "cobalt", "symbol": "Co"}
+    assert elements.class_of("Co", row) == "Co"
+    assert elements.class_of("CO", row) == "CO"
+    assert elements.class_of("co", row) is None
+    assert elements.class_of("fe", row) == "Fe"

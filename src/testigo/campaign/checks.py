@@ -11,6 +11,7 @@ from testigo.campaign.document import Place
 from testigo.campaign.fault import Fault
 from testigo.campaign.known import Known
 from testigo.campaign.sections import CLASS_KINDS, METRICS
+from testigo.campaign.task_checks import task_faults
 from testigo.campaign.wording import describe, suggestion
 
 _CODE = re.compile(r"[A-Z]\d{3}")
@@ -251,39 +252,6 @@ def _unknown_metric(place: Place, metric: str, kind: str | None, known: list[str
     )
 
 
-def _task_fields(known: Known) -> Iterator[Fault]:
-    fields = {key: known(f"task.{key}") for key in ("input", "target", "category")}
-    if fields["input"] is not None and fields["input"] == fields["target"]:
-        yield Fault(
-            ("task", "target"),
-            "another field than `input`",
-            f"`{fields['target']}` for both",
-            "name the answer's field",
-        )
-    for key in ("input", "target"):
-        if fields["category"] is not None and fields["category"] == fields[key]:
-            yield Fault(
-                ("task", "category"),
-                f"another field than `{key}`",
-                f"`{fields['category']}`",
-                "name a field of few values",
-            )
-    system, kind = known("task.system"), known("task.kind")
-    has_schema = known("task.schema") is not None
-    if isinstance(system, str) and "{schema}" in system and "task.schema" in known and not has_schema:
-        yield Fault(
-            ("task", "system"), "`schema:` beside `{schema}`", "no schema", "add `schema: FILE`, or take `{schema}` out"
-        )
-    if kind == "generation" and has_schema:
-        yield Fault(
-            ("task", "schema"),
-            "no schema with the kind generation: its answers are free text",
-            f"`{known('task.schema')}`",
-            "remove it, or set `kind: extraction`",
-            "key",
-        )
-
-
 def base_faults(known: Known) -> Iterator[Fault]:
     """Faults in how the base is named."""
     base, place = known("model.base"), ("model", "base")
@@ -397,7 +365,7 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     _split_files,
     _policies,
     _metrics,
-    _task_fields,
+    task_faults,
     base_faults,
     _seeds,
     _lists,

@@ -76,6 +76,8 @@ def _default(field: FieldInfo) -> str:
         return "**needed**"
     default = field.get_default(call_default_factory=True)
     if field.json_schema_extra and callable(field.json_schema_extra):
+        if isinstance(default, str):
+            return "**needed**, not in a chat"
         return "what is left" if default else "**needed** where a text is written"
     if isinstance(default, BaseModel):
         return "its own defaults"

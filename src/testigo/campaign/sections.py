@@ -17,6 +17,13 @@ METRICS: dict[str, dict[str, Literal["binary", "bounded", "corpus"]]] = {
     "generation": {"exact_match": "binary", "token_f1": "bounded"},
     "classification": {"accuracy": "binary", "macro_f1": "corpus"},
     "image-classification": {"accuracy": "binary", "macro_f1": "corpus"},
+    "chat": {"exact_match": "binary", "token_f1": "bounded"},
+    "tool-calling": {
+        "valid_call": "binary",
+        "name_match": "binary",
+        "arguments_match": "binary",
+        "exact_match": "binary",
+    },
 }
 """Kind of task -> metric -> whether a row's score is yes/no, lies between 0 and 1, or belongs to all rows together."""
 
@@ -29,6 +36,10 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 def _the_rest(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+def _of_a_row(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
@@ -58,13 +69,18 @@ class Section(BaseModel):
 class Task(Section):
     """What the model has to do with a row."""
 
-    kind: Literal["extraction", "generation", "classification", "image-classification"]
+    kind: Literal["extraction", "generation", "classification", "image-classification", "chat", "tool-calling"]
     """`extraction`: a text becomes one JSON object. `generation`: a text becomes a text. `classification`: a text gets
-    one of a few classes. `image-classification`: an image does."""
+    one of a few classes. `image-classification`: an image does. `chat`: a conversation is continued. `tool-calling`: a
+    request becomes calls of the tools that its row offers."""
     input: Text
-    """The row's field that the model reads."""
-    target: Text
-    """The row's field that it has to write, or that names the class."""
+    """The row's field that the model reads. Chat: the messages, whose last one is the answer."""
+    target: Text = Field(default="", json_schema_extra=_of_a_row)
+    """The row's field that it has to write, that names the class, or that holds the expected calls. Chat has none."""
+    tools: Text | None = None
+    """Tool calling: the row's field with the definitions of the tools that it offers."""
+    order: Literal["any", "kept"] = "any"
+    """Tool calling: whether several calls have to come in the expected order (`kept`)."""
     labels: Annotated[tuple[Text, ...], Field(strict=False, min_length=2)] | None = None
     """The names of the classes, in the order of the head. `null`: the targets of the training and validation rows, in
     order (numbers by value, names by letter)."""
@@ -75,7 +91,15 @@ class Task(Section):
     schema_file: Text | None = Field(default=None, alias="schema")
     """A JSON Schema of the target, for extraction. Needed by the metrics `schema_valid` and `required_fields`."""
     system: Text | None = None
-    """The system message of every prompt. `{schema}` in it is replaced by the schema, written compactly."""
+    """The system message of every prompt. In it `{schema}` is replaced by the schema and `{tools}` by the row's tools,
+    written compactly. Tool calling without one has its own; a conversation that begins with its own keeps it."""
+
+    @classmethod
+    def filled(cls, data: Any) -> Any:
+        """The answer of a chat is in its messages."""
+        if isinstance(data, dict) and data.get("kind") == "chat" and "target" not in data and "input" in data:
+            return {**data, "target": data["input"]}
+        return data
 
 
 class Improvement(Section):

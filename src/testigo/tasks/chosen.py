@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from testigo.errors import CampaignError
+from testigo.tasks.chat import Chat
 from testigo.tasks.classification import Classification, ImageClassification
 from testigo.tasks.extraction import Extraction
 from testigo.tasks.generation import Generation
 from testigo.tasks.schema import read_schema
 from testigo.tasks.task import Task
+from testigo.tasks.tool_calling import ToolCalling
 
 if TYPE_CHECKING:
     from testigo.campaign import Campaign
@@ -33,6 +35,10 @@ def task_for(campaign: Campaign, labels: tuple[str, ...] = ()) -> Task:
         return Classification(asked.input, asked.target, asked.labels or labels, asked.answer, asked.system)
     if asked.kind == "image-classification":
         return ImageClassification(asked.input, asked.target, asked.labels or labels)
+    if asked.kind == "chat":
+        return Chat(asked.input, asked.system)
+    if asked.kind == "tool-calling":
+        return ToolCalling(asked.input, asked.target, asked.tools or "", asked.system, asked.order)
     if asked.kind == "generation":
         return Generation(asked.input, asked.target, asked.system)
     schema = None if asked.schema_file is None else read_schema(campaign.folder / asked.schema_file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from testigo.corpus import Corpus
 
 CLASS_KINDS = ("classification", "image-classification")
+_AROUND = " \"'`*_[](){}<>«»“”‘’„"
 
 
 def class_name(value: Any) -> str | None:
@@ -57,3 +59,23 @@ def target_problems(fields: Mapping[str, Any], name: str, labels: tuple[str, ...
         shown = ", ".join(labels[:12]) + (", …" if len(labels) > 12 else "")
         return [f"the class '{found}' is none of `task.labels`: {shown}"]
     return []
+
+
+def class_of(output: str, labels: tuple[str, ...]) -> str | None:
+    """The class that a written answer names; None when it names none.
+
+    The whole answer must be the name: Unicode NFKC, small letters, runs of white space as one space, and no quotes,
+    asterisks, brackets or final full stop around it count. "The class is billing" names no class: a model that was
+    asked for a name and explains has not followed. Where two names become one by this, only the exact name counts.
+    """
+    if output.strip() in labels:
+        return output.strip()
+    plain = [_plain(name) for name in labels]
+    found = [name for name, own in zip(labels, plain, strict=True) if own == _plain(output)]
+    return found[0] if len(found) == 1 else None
+
+
+def _plain(text: str) -> str:
+    words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    bare = words.strip(_AROUND).removesuffix(".").strip(_AROUND)
+    return bare or words

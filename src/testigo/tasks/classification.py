@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
-from testigo.tasks.classes import class_name, target_problems
+from testigo.tasks.classes import class_name, class_of, target_problems
 from testigo.tasks.task import Kind, input_problems, kind_of, prompt
 
 METRICS: Mapping[str, Kind] = MappingProxyType({"accuracy": "binary", "macro_f1": "corpus"})
@@ -17,13 +17,14 @@ METRICS: Mapping[str, Kind] = MappingProxyType({"accuracy": "binary", "macro_f1"
 class Classification:
     """A text gets one of a few classes, chosen by a head or written by a language model.
 
-    `accuracy`: the class is the row's own. `macro_f1` belongs to all rows together, see `testigo.judgement`.
+    `accuracy`: the class is the row's own. `macro_f1` belongs to all rows together, see `testigo.judgement`. A written
+    answer is read by `testigo.tasks.classes.class_of`.
     """
 
     input: str
     target_field: str
     labels: tuple[str, ...] = ()
-    answer: Literal["head", "text"] = "head"
+    by: Literal["head", "text"] = "head"
     system: str | None = None
 
     name: ClassVar[str] = "classification"
@@ -33,7 +34,7 @@ class Classification:
         """Missing or empty input, a target that names no class."""
         return [*input_problems(fields, self.input), *target_problems(fields, self.target_field, self.labels)]
 
-    def messages(self, fields: Mapping[str, Any]) -> list[dict[str, str]]:
+    def messages(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The input; before it the system message, where a text is written."""
         return prompt(self.system.strip() if self.system else None, str(fields[self.input]))
 
@@ -47,7 +48,11 @@ class Classification:
 
     def score(self, fields: Mapping[str, Any], output: str) -> dict[str, float]:
         """The metrics of one row."""
-        return {"accuracy": float(output.strip() == self.target(fields).strip())}
+        return {"accuracy": float(self.class_of(output, fields) == self.target(fields))}
+
+    def class_of(self, output: str, fields: Mapping[str, Any]) -> str | None:
+        """The class that an output names; None when it names none. Without labels, the row's own is the only one."""
+        return class_of(output, self.labels or (self.target(fields),))
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class ImageClassification:
             problems.insert(0, f"the field '{self.input}' (input) {found}")
         return problems
 
-    def messages(self, fields: Mapping[str, Any]) -> list[dict[str, str]]:
+    def messages(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What names the image, for lists that people read; no model is asked in words."""
         value = fields[self.input]
         named = value if isinstance(value, str) else value.get("sha256") or value.get("image") or value["bytes"]

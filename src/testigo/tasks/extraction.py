@@ -54,7 +54,7 @@ class Extraction:
             return problems
         return problems + [f"the target violates the schema: {fault}" for fault in self.schema.faults(value)]
 
-    def messages(self, fields: Mapping[str, Any]) -> list[dict[str, str]]:
+    def messages(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
         """System message with the compact schema in place of `{schema}`, then the input."""
         system = self.system
         if system is not None and self.schema is not None:

@@ -45,7 +45,7 @@ class Generation:
             problems.append(f"the field '{self.target_field}' (target) is empty")
         return problems
 
-    def messages(self, fields: Mapping[str, Any]) -> list[dict[str, str]]:
+    def messages(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
         """System message, when the campaign gives one, then the input."""
         return prompt(self.system.strip() if self.system else None, str(fields[self.input]))
 

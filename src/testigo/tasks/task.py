@@ -35,8 +35,8 @@ class Task(Protocol):
         """What is wrong with a row, in words; empty when it can be used."""
         ...
 
-    def messages(self, fields: Mapping[str, Any]) -> list[dict[str, str]]:
-        """The prompt as messages: `[{"role": "system" | "user", "content": text}, ...]`."""
+    def messages(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The prompt as messages: `[{"role": "system" | "user" | "assistant" | "tool", "content": text}, ...]`."""
         ...
 
     def target(self, fields: Mapping[str, Any]) -> str:
@@ -57,7 +57,7 @@ def no_label(task: Task) -> ValueError:
     return ValueError(f"{task.name} has no classes")
 
 
-def prompt(system: str | None, user: str) -> list[dict[str, str]]:
+def prompt(system: str | None, user: str) -> list[dict[str, Any]]:
     """The messages of one prompt; no system message when the campaign gives none."""
     said = [{"role": "system", "content": system}] if system else []
     return [*said, {"role": "user", "content": user}]
