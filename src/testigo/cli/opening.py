@@ -38,11 +38,13 @@ def load_campaign(path: Path) -> Campaign:
 
 
 @contextmanager
-def opened(path: Path, workspace: Path | None, ledger: str | None = None) -> Iterator[Grounds]:
-    """The grounds of a campaign, with progress on the terminal. A second process on the same workspace is refused."""
+def opened(
+    path: Path, workspace: Path | None, ledger: str | None = None, *, alone: bool = True
+) -> Iterator[Grounds]:
+    """The grounds of a campaign, with progress on the terminal. `alone` refuses a second process on its workspace."""
     from testigo.conductor import opening
 
     campaign = load_campaign(path)
     given = workspace if workspace is not None else path if path.is_dir() else None
-    with Terminal() as terminal, opening.opened(campaign, given, terminal, ledger=ledger) as grounds:
+    with Terminal() as terminal, opening.opened(campaign, given, terminal, ledger=ledger, alone=alone) as grounds:
         yield grounds

@@ -9,13 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, LedgerFlag, WorkspaceFlag, ending, named, print_json, short, show
+from testigo.cli.output import (
+    CampaignPath,
+    JsonFlag,
+    LedgerFlag,
+    WorkspaceFlag,
+    ending,
+    named,
+    print_json,
+    say,
+    short,
+    show,
+)
 from testigo.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from testigo.conductor.grounds import Grounds
+    from testigo.inspection.seeing import SeenRow
 
 _WIDTH = 79
+_ON_TERMINAL = 8  # samples; more are read more easily on the page
 AmendFlag = Annotated[
     str | None, typer.Option("--amend", metavar="REASON", help="Why the campaign was changed after runs had begun.")
 ]
@@ -46,25 +59,57 @@ def run(
 
 
 def _confirm_samples(grounds: Grounds, *, looks: bool) -> None:
-    """Ask once whether samples look right; without a terminal or with --yes the ledger says that nobody looked."""
-    from testigo.cli.show import print_rows
-    from testigo.pilot.check import check
+    """Ask once for this encoding whether samples look right.
 
-    if grounds.are_samples_confirmed:
+    Where there is no terminal to ask on, and with --yes, the campaign goes on and the ledger says that nobody looked.
+    """
+    from testigo.conductor import samples
+
+    if samples.standing(grounds) is not None:
         return
-    looked = looks and sys.stdin.isatty() and sys.stderr.isatty()
-    if looked:
-        checked = check(grounds.campaign, grounds.corpus, grounds.base)
-        by_category = {row.category: row for row in reversed(checked.rows["train"])}
-        print_rows(checked.encoder, list(by_category.values()), results=False)
-        if not typer.confirm("Do these samples show what the model should see (green is learned)?", err=True):
-            raise WorkspaceError(
-                expected="samples that show what the model should see",
-                found="somebody looked and said no",
-                where=str(grounds.campaign.path),
-                action=f"mend rows, task or template; testigo show {short(grounds.campaign.path)} shows them again",
-            )
-    grounds.record_samples(looked=looked)
+    if not looks:
+        samples.record(grounds, how="--yes")
+    elif not (sys.stdin.isatty() and sys.stderr.isatty()):
+        samples.record(grounds, how="no terminal")
+        grounds.reporter.say("samples: nobody looked, since there is no terminal to ask on; the ledger says so")
+    else:
+        shown = _shown(grounds)
+        samples.record(grounds, how="run", by=_who_confirms(grounds), shown=shown)
+
+
+def _shown(grounds: Grounds) -> tuple[SeenRow, ...]:
+    """Samples of every category: in the terminal as many as can be read there, on a page all of them."""
+    from testigo.cli.tokens import print_rows, screen
+    from testigo.conductor import samples
+    from testigo.disk import write_atomically
+    from testigo.inspection.choosing import each_category
+    from testigo.inspection.page import html
+    from testigo.inspection.sights import sight
+
+    material, folder = samples.material(grounds), samples.folder(grounds)
+    shown = samples.to_confirm(material)
+    page = folder / "samples.html"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(page, html(sight(material, each_category(material), folder=folder, reporter=grounds.reporter)))
+    print_rows(screen(results=False), shown[:_ON_TERMINAL])
+    more = len(shown) - _ON_TERMINAL
+    say(f"{f'{more} more categories, each' if more > 0 else 'Each'} box by box on a page: {short(page)}")
+    return shown
+
+
+def _who_confirms(grounds: Grounds) -> str:
+    """The name of who looked and said yes."""
+    if not typer.confirm("Do these samples show what the model should see (▶ … ◀ is learned)?", err=True):
+        raise WorkspaceError(
+            expected="samples that show what the model should see",
+            found="somebody looked and said no",
+            where=str(grounds.campaign.path),
+            action=f"mend rows, task or template; testigo show {short(grounds.campaign.path)} shows them again",
+        )
+    name = ""
+    while not name:
+        name = str(typer.prompt("Who confirms? Your name, for the ledger", err=True)).strip()
+    return name
 
 
 def report(grounds: Grounds, comparison: Any) -> dict[str, Any]:

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from testigo.cli.lengths import show_lengths
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, console, ending, named, print_json
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, say, short
 from testigo.cli.output import show as write
-from testigo.errors import DataError
+from testigo.errors import DataError, WorkspaceError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from testigo.conductor.grounds import Grounds
+    from testigo.inspection.choosing import Chosen
+    from testigo.inspection.material import Material
+    from testigo.inspection.seeing import SeenRow
 
-    from testigo.encoding import EncodedRow, Encoder
-    from testigo.encoding.show import Token
-    from testigo.pilot.check import Checked
+_RAW_SIGNS = 4_000
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the command line asked for."""
+
+    ids: tuple[str, ...]
+    split: str
+    category: str | None
+    n: int | None
+    longest: bool
+    strangest: bool
+    at_most: int
+    every_token: bool
+    colour: bool
+    as_json: bool
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether it names rows, so that samples of every category are not meant."""
+        return bool(self.ids) or self.category is not None or self.longest or self.strangest or self.split != "train"
 
 
 def show(
@@ -26,119 +52,208 @@ def show(
     ] = None,
     split: Annotated[str, typer.Option("--split", help="train or validation.")] = "train",
     category: Annotated[str | None, typer.Option("--category", help="Rows of this category alone.")] = None,
-    n: Annotated[int, typer.Option("-n", "--rows", help="How many rows.", min=1)] = 3,
+    n: Annotated[
+        int | None, typer.Option("-n", "--rows", help="How many rows; without other options, of each category.", min=1)
+    ] = None,
     longest: Annotated[bool, typer.Option("--longest", help="The longest rows first.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Ten random raw rows, as they were read and cleaned.")] = False,
+    strangest: Annotated[
+        bool, typer.Option("--strangest", help="The rows of highest loss under the base first; it is measured once.")
+    ] = False,
+    at_most: Annotated[
+        int, typer.Option("--at-most", metavar="N", help="Rows to measure for --strangest.", min=1)
+    ] = 100,
+    raw: Annotated[
+        int | None, typer.Option("--raw", metavar="N", help="N random raw rows, as they were read and cleaned.", min=1)
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Which random rows --raw draws.")] = 0,
+    lengths: Annotated[
+        bool, typer.Option("--lengths", help="How long rows are, and what each maximum length would cut.")
+    ] = False,
+    microbatch: Annotated[bool, typer.Option("--microbatch", help="The first microbatch as it is laid out.")] = False,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="List every token, not only those around the answer.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write all of it as one page that opens offline.")
+    ] = None,
+    confirm: Annotated[
+        str | None,
+        typer.Option("--confirm", metavar="NAME", help="Record in the ledger that NAME looked at these samples."),
+    ] = None,
+    color: Annotated[
+        bool, typer.Option("--color", help="Keep colours when the output goes to a file or pipe.")
+    ] = False,
     workspace: WorkspaceFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show what the model really sees: each token, and whether it counts in the loss (green) or not.
+    """Show what the model really sees: each token, and whether it counts in the loss (green, between ▶ and ◀) or not.
+
+    Without other options: a sample of every category.
 
     Example: testigo show campaign.yaml --longest
     """
-    with opened(campaign, workspace) as grounds:
-        from testigo.pilot.check import check as check_data
+    asked = _Asked(tuple(row or ()), split, category, n, longest, strangest, at_most, tokens, color, as_json)
+    name = named(campaign, workspace)
+    with opened(campaign, workspace, alone=strangest) as grounds:
+        from testigo.conductor import samples
 
-        checked = check_data(grounds.campaign, grounds.corpus, grounds.base)
-    if raw:
-        _raw(checked, split, as_json)
-    else:
-        chosen = _chosen(checked, row, split, category, n, longest)
-        if as_json:
-            print_json({"rows": [_document(checked.encoder, one) for one in chosen]})
+        material = samples.material(grounds)
+        if html is not None:
+            _page(grounds, material, asked, html, raw_seed=seed)
+            end = "everything on the page", "everything else", f"open {short(html)} in a browser"
+        elif raw is not None:
+            _raw(material, asked, raw, seed)
+            end = "nothing: reading is up to you", "the tensors that are made of these rows", f"testigo show {name}"
+        elif lengths:
+            show_lengths(material, grounds.reporter, as_json=as_json)
+            end = "the length of every training and validation row", "the sealed test rows", f"testigo pilot {name}"
+        elif microbatch:
+            _microbatch(material, asked)
+            end = "the tensors of the first microbatch", "the other microbatches", f"testigo show {name} --lengths"
         else:
-            print_rows(checked.encoder, chosen)
-    ending(
-        checked="the tensors of the rows above",
-        not_checked="the other rows (testigo check looks at all)",
-        next_command=f"testigo pilot {named(campaign, workspace)}",
+            shown = _rows(grounds, material, asked)
+            end = ("the tensors of the rows above", "the other rows (testigo check looks at all)", _next(name, asked))
+            if confirm is not None:
+                _confirm(grounds, shown, asked, confirm)
+                end = (*end[:2], f"testigo run {name}")
+    ending(checked=end[0], not_checked=end[1], next_command=end[2])
+
+
+def _next(name: str, asked: _Asked) -> str:
+    """The next look of the checklist: samples, the longest, the strangest, lengths."""
+    if asked.strangest:
+        return f"testigo show {name} --lengths"
+    return f"testigo show {name} " + ("--strangest" if asked.longest else "--longest")
+
+
+def _chosen(grounds: Grounds, material: Material, asked: _Asked) -> tuple[Chosen, ...]:
+    from testigo.conductor.samples import folder
+    from testigo.inspection import choosing, strange
+    from testigo.inspection.sights import progress_over
+
+    if asked.ids:
+        return choosing.by_id(material, asked.ids)
+    if not asked.names_rows:
+        return choosing.each_category(material, asked.n or 1)
+    rows, n = choosing.of_category(material, asked.split, asked.category), asked.n or 3
+    if asked.strangest:
+        measured = strange.losses(
+            material, asked.split, rows, folder=folder(grounds), reporter=grounds.reporter, at_most=asked.at_most
+        )
+        grounds.reporter.say(f"losses under the base: {len(measured.tokens)} of {measured.of} rows measured")
+        return choosing.strangest(asked.split, rows, measured.rows, n)
+    if asked.longest:
+        return choosing.longest(material, asked.split, rows, n, progress_over(material, grounds.reporter, len(rows)))
+    return choosing.spread(asked.split, rows, n)
+
+
+def _seen(grounds: Grounds, material: Material, asked: _Asked) -> tuple[SeenRow, ...]:
+    from testigo.conductor.samples import folder
+    from testigo.inspection.seeing import see_row
+    from testigo.inspection.strange import kept
+
+    chosen = _chosen(grounds, material, asked)
+    losses = {
+        row_id: own
+        for split in sorted({one.split for one in chosen})
+        for row_id, own in kept(folder(grounds), split, [one.row for one in chosen]).tokens.items()
+    }
+    return tuple(see_row(material, one, losses.get(one.row.id, ())) for one in chosen)
+
+
+def _rows(grounds: Grounds, material: Material, asked: _Asked) -> tuple[SeenRow, ...]:
+    from testigo.cli.tokens import print_rows, screen
+
+    seen = _seen(grounds, material, asked)
+    if asked.as_json:
+        print_json({"rows": [row.to_json() for row in seen]})
+    else:
+        print_rows(screen(colour=asked.colour), seen, every_token=asked.every_token)
+    return seen
+
+
+def _confirm(grounds: Grounds, shown: tuple[SeenRow, ...], asked: _Asked, name: str) -> None:
+    from testigo.conductor.samples import record
+
+    if not name.strip() or asked.names_rows:
+        raise WorkspaceError(
+            expected="a name, and samples of every category",
+            found="no name" if not name.strip() else "rows that were chosen by hand",
+            where="--confirm",
+            action="testigo show CAMPAIGN --confirm NAME, without options that choose rows",
+        )
+    record(grounds, how="show", by=name.strip(), shown=shown)
+    say(f"recorded: {name.strip()} looked at these samples and confirms them")
+
+
+def _page(grounds: Grounds, material: Material, asked: _Asked, file: Path, *, raw_seed: int) -> None:
+    from testigo.conductor.samples import folder, in_words
+    from testigo.disk import write_atomically
+    from testigo.inspection.page import html
+    from testigo.inspection.sights import sight
+
+    if file.is_dir() or not file.parent.is_dir():
+        raise WorkspaceError(
+            expected="a file in a folder that exists",
+            found="a folder" if file.is_dir() else "no such folder",
+            where=str(file),
+            action="name a file, such as samples.html",
+        )
+    seen = sight(
+        material,
+        _chosen(grounds, material, asked),
+        folder=folder(grounds),
+        are_chosen=asked.names_rows,
+        raw_seed=raw_seed,
+        confirmed=in_words(grounds),
+        reporter=grounds.reporter,
     )
+    text = html(seen)
+    write_atomically(file, text)
+    n_bytes = len(text.encode())
+    if asked.as_json:
+        print_json({"page": file, "bytes": n_bytes, "rows": [row.id for row in seen.samples]})
+    else:
+        write(f"{short(file)} ({n_bytes / 1e6:.1f} MB)")
 
 
-def _chosen(
-    checked: Checked, ids: list[str] | None, split: str, category: str | None, n: int, longest: bool
-) -> list[EncodedRow]:
-    if split not in checked.rows:
-        raise DataError(
-            expected="train or validation",
-            found=f"'{split}'" + (", which is sealed" if split == "test" else ""),
-            where="--split",
-            action="name one of the two",
-        )
-    if ids:
-        known = {row.id: row for rows in checked.rows.values() for row in rows}
-        missing = [row_id for row_id in ids if row_id not in known]
-        if missing:
-            raise DataError(
-                expected="ids of training or validation rows",
-                found=f"unknown: {', '.join(missing)}",
-                where="--row",
-                action="look the id up in the rows; test rows are sealed and not shown",
-            )
-        return [known[row_id] for row_id in ids]
-    rows = [row for row in checked.rows[split] if category is None or row.category == category]
-    if not rows:
-        names = sorted({row.category for row in checked.rows[split]})
-        raise DataError(
-            expected=f"one of the categories {', '.join(names)}",
-            found=f"'{category}'",
-            where="--category",
-            action="name one of them",
-        )
-    if longest:
-        return sorted(rows, key=lambda row: (-row.n_tokens, row.id))[:n]
-    step = max(len(rows) // n, 1)
-    return rows[::step][:n]
+def _raw(material: Material, asked: _Asked, n: int, seed: int) -> None:
+    from testigo.inspection.choosing import of_category, random_rows
+    from testigo.inspection.letters import shown_lines
 
-
-def _raw(checked: Checked, split: str, as_json: bool) -> None:
-    import json
-    import random
-
-    rows = list(checked.raw[split])
-    chosen = random.sample(rows, min(10, len(rows)))
-    if as_json:
-        print_json(
-            {"rows": [{"id": r.id, "group": r.group, "category": r.category, "fields": r.fields} for r in chosen]}
-        )
+    rows = random_rows(of_category(material, asked.split, asked.category), n, seed)
+    if asked.as_json:
+        print_json({"seed": seed, "rows": [{"id": r.id, "group": r.group, "category": r.category, "fields": r.fields}
+                                           for r in rows]})  # fmt: skip
         return
-    for r in chosen:
-        write(f"{r.id} (group {r.group}{', ' + r.category if r.category else ''})", "bold")
-        write(json.dumps(r.fields, ensure_ascii=False, indent=1))
+    for r in rows:
+        place = f", {r.category}" if r.category else ""
+        write(shown_lines(f"{r.id}{'' if r.group == r.id else f' (group {r.group})'}{place}"), "bold")
+        text = shown_lines(json.dumps(r.fields, ensure_ascii=False, indent=1))
+        left = len(text) - _RAW_SIGNS
+        write(text if left <= 0 else f"{text[:_RAW_SIGNS]}\n… {left:,} more characters")
 
 
-def _document(encoder: Encoder, row: EncodedRow) -> dict[str, Any]:
-    from testigo.encoding.show import tokens
+def _microbatch(material: Material, asked: _Asked) -> None:
+    from testigo.cli.tokens import print_pack, screen
+    from testigo.inspection.sights import first_microbatch
+    from testigo.inspection.wording import counted
 
-    shown = [token.to_json() for token in tokens(encoder, row)]
-    return {"id": row.id, "category": row.category, "n_tokens": row.n_tokens, "n_supervised": row.n_supervised,
-            "tokens": shown}  # fmt: skip
-
-
-def print_rows(encoder: Encoder, rows: Sequence[EncodedRow], *, results: bool = True) -> None:
-    """Each row's tokens; green ones count in the loss. On standard output, or beside the prose when no result."""
-    from rich.text import Text
-
-    from testigo.encoding.show import tokens
-
-    for row in rows:
-        place = f", {row.category}" if row.category else ""
-        out = console(results=results)
-        out.print(f"{row.id}{place}: {row.n_tokens} tokens, {row.n_supervised} count in the loss", style="bold")
-        text, seen = Text(), tokens(encoder, row)
-        for token in seen:
-            text.append(_visible(token), style=_style(token))
-        out.print(text, soft_wrap=False)
-        last = [token for token in seen if token.counts][-6:]
-        out.print("last that count: " + "  ".join(f"{token.id} {_visible(token)}" for token in last))
-        out.print()
-
-
-def _visible(token: Token) -> str:
-    return token.text.replace("\n", "⏎\n") if token.text else f"<{token.id}>"
-
-
-def _style(token: Token) -> str:
-    if token.counts:
-        return "bold black on green" if token.special else "black on green"
-    return "bold magenta" if token.special else "dim"
+    seed = material.campaign.seeds[0]
+    pack = first_microbatch(material, seed)
+    if pack is None:
+        raise DataError(
+            expected="training rows that fit",
+            found="none",
+            where="encoding.maximum_length",
+            action="raise it, or declare encoding.longer",
+        )
+    if asked.as_json:
+        segments: list[dict[str, Any]] = [
+            {"segment": s.number, "row": s.row_id, "sees": s.sees, "causal": s.is_causal,
+             "tokens": [token.to_json() for token in s.tokens]} for s in pack.segments
+        ]  # fmt: skip
+        print_json({"seed": seed, "rows": pack.row_ids, "padded": pack.is_padded, "segments": segments})
+    else:
+        write(f"the first microbatch of seed {seed}: {counted(len(pack.row_ids), 'row')}", "bold")
+        print_pack(screen(colour=asked.colour), pack)

@@ -107,17 +107,6 @@ class Grounds:
         own = [line["seconds"] for line in lines if line["update"] > since]
         return max(line["update"] for line in lines), sum(own)
 
-    @property
-    def are_samples_confirmed(self) -> bool:
-        """Whether the ledger says of this corpus that its samples were confirmed, by a person or by nobody."""
-        known = self.ledger.events(kind=kinds.SAMPLES_CONFIRMED)
-        return any(event.body["corpus"] == self.corpus.fingerprint for event in known)
-
-    def record_samples(self, *, looked: bool) -> None:
-        """Say once whether somebody looked at samples before the compute."""
-        if not self.are_samples_confirmed:
-            self.ledger.append(kinds.SAMPLES_CONFIRMED, {"corpus": self.corpus.fingerprint, "looked": looked})
-
     def register(self, reason: str | None = None) -> str:
         """Freeze campaign, rows and base in the ledger, or amend the freeze; see `testigo.campaign.registration`."""
         contents = {"the corpus": self.corpus.fingerprint, "the base": self.base.digest}

@@ -8,7 +8,7 @@ import json
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from testigo.campaign import Campaign, Workspace
@@ -27,9 +27,14 @@ _LAST_WORDS_BYTES = 1 << 16
 
 @contextmanager
 def opened(
-    campaign: Campaign, given: Path | None, reporter: Reporter, *, ledger: str | None = None
+    campaign: Campaign, given: Path | None, reporter: Reporter, *, ledger: str | None = None, alone: bool = True
 ) -> Iterator[Grounds]:
     """The grounds of a campaign in its workspace, which is made when it is new.
+
+    Parameters
+    ----------
+    alone
+        Whether another process in the same workspace is refused. Who only looks can do so while a run goes on.
 
     Raises
     ------
@@ -42,7 +47,7 @@ def opened(
     """
     place = Workspace.for_campaign(campaign, given, ledger)
     place.create(campaign)
-    with _told(place.root), _alone(place.root), place.open_ledger(create=True) as record:
+    with _told(place.root), _alone(place.root) if alone else nullcontext(), place.open_ledger(create=True) as record:
         if not record.events(kind=kinds.WORKSPACE_CREATED):
             record.append(kinds.WORKSPACE_CREATED, {"campaign": campaign.name, "identity": campaign.identity()})
         yield Grounds(campaign, place, record, reporter)

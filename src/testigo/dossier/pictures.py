@@ -66,7 +66,7 @@ class Series:
         return list(DASHES[self.twin % len(DASHES)])
 
 
-def _unchecked(make: Callable[_P, Specification]) -> Callable[_P, Specification]:
+def unchecked(make: Callable[_P, Specification]) -> Callable[_P, Specification]:
     """Without Altair's validation of every part, which takes most of the time; a test validates the results."""
 
     @wraps(make)
@@ -77,7 +77,7 @@ def _unchecked(make: Callable[_P, Specification]) -> Callable[_P, Specification]
     return quick
 
 
-@_unchecked
+@unchecked
 def forest(effects: Sequence[Effect], *, width: int = 520, narrow: bool = False) -> Specification:
     """Differences against the baseline with their intervals; a tick marks what was required of each."""
     finite = [x for e in effects for x in (e.difference, e.low, e.high, e.reference, 0.0) if x is not None]
@@ -129,10 +129,10 @@ def forest(effects: Sequence[Effect], *, width: int = 520, narrow: bool = False)
         .mark_tick(thickness=2, size=20, color=INK, orient="vertical")
         .encode(x=alt.X("reference:Q", scale=scale), y=y)
     )
-    return _dressed(alt.layer(zero, required, bars, dots), width, max(60, (36 if narrow else 30) * len(effects)))
+    return dressed(alt.layer(zero, required, bars, dots), width, max(60, (36 if narrow else 30) * len(effects)))
 
 
-@_unchecked
+@unchecked
 def curve(
     series: Sequence[Series], *, title: str, width: int = 520, height: int = 190, last_update: int | None = None
 ) -> Specification:
@@ -172,7 +172,7 @@ def curve(
     layers: list[alt.Chart] = [base.mark_line(strokeWidth=1.6, invalid="break-paths-show-path-domains")]
     if any(one.marks or len(one.updates) == 1 for one in series):
         layers.append(base.mark_point(filled=True, size=34, opacity=1))
-    return _dressed(alt.layer(*layers), width, height)
+    return dressed(alt.layer(*layers), width, height)
 
 
 def _plain_scale(series: Sequence[Series]) -> alt.Scale:
@@ -201,7 +201,8 @@ def _format(series: Sequence[Series]) -> str:
     return "~e" if (values and max(values) < 0.001) or (spans_widely(series) and min(values) < 0.001) else "~g"
 
 
-def _dressed(chart: alt.LayerChart | alt.FacetChart, width: int, height: int) -> Specification:
+def dressed(chart: alt.LayerChart | alt.FacetChart, width: int, height: int) -> Specification:
+    """A chart in the dossier's colours and letters, of a size in pixels."""
     axis = {
         "labelColor": INK,
         "titleColor": INK,

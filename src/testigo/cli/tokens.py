@@ -1,0 +1,162 @@
+"""Rows and microbatches in the terminal: marks that survive without colour, 80 columns where nobody says otherwise."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from testigo.inspection import wording
+from testigo.inspection.letters import LINE_END, SPACE
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from testigo.inspection.seeing import SeenPack, SeenRow, SeenToken, Segment
+
+_WIDTH = 80
+_CELL = 26
+_TEXT = 12
+_BEFORE = 3  # tokens of the prompt that are listed before the answer
+_FLOW_AT_MOST = 1_500
+
+
+def screen(*, results: bool = True, colour: bool = False) -> Console:
+    """Standard output, or standard error; `colour` keeps colours where no terminal is."""
+    from rich.console import Console
+
+    file = sys.stdout if results else sys.stderr
+    width = None if file.isatty() else _WIDTH
+    return Console(
+        file=file, width=width, highlight=False, markup=False, emoji=False, force_terminal=True if colour else None
+    )
+
+
+def print_rows(out: Console, rows: Sequence[SeenRow], *, every_token: bool = False) -> None:
+    """Each row as text with what counts marked, and as a list of tokens: those that count, or all."""
+    for row in rows:
+        _print_row(out, row, every_token=every_token)
+    out.print(wording.MARKS, style="dim")
+
+
+def _print_row(out: Console, row: SeenRow, *, every_token: bool) -> None:
+    share = row.n_counting / max(row.n_tokens, 1)
+    out.print(f"{row.id} · {row.split} · {wording.category_name(row.category)}", style="bold")
+    counts = f"{wording.counted(row.n_tokens, 'token')}, {row.n_counting} count in the loss ({share:.1%})"
+    loss = f"; {row.loss:.2f} nats per token under the base" if row.loss is not None else ""
+    out.print(f"{counts}; {wording.STATES[row.state]}{loss}")
+    out.print(_flow(row.tokens))
+    tokens = row.tokens if every_token else _around_the_answer(row.tokens)
+    for segment in row.segments:
+        own = [token for token in tokens if token.segment == segment.number]
+        first, last = segment.tokens[0], segment.tokens[-1]
+        out.print(
+            f"segment {segment.number}, positions {first.position}–{last.position}; "
+            f"each token sees {wording.attention(segment)}",
+            style="dim",
+        )
+        out.print(_table(own, out.width))
+    if row.learned == row.target:
+        out.print(f"{wording.SAME}.", style="green")
+    else:
+        out.print(f"{wording.DIFFERENT}:", style="bold red")
+        out.print(_differences(row))
+    out.print()
+
+
+def print_pack(out: Console, pack: SeenPack) -> None:
+    """A microbatch, segment by segment, with all its tokens."""
+    for segment in pack.segments:
+        out.print(_segment_head(segment), style="bold")
+        out.print(f"each token sees {wording.attention(segment)}", style="dim")
+        out.print(_table(segment.tokens, out.width))
+    out.print(wording.MARKS, style="dim")
+
+
+def _segment_head(segment: Segment) -> str:
+    of = {0: "shared prefix", -1: "padding"}.get(segment.number, f"row {segment.row_id}")
+    first, last = segment.tokens[0], segment.tokens[-1]
+    return (
+        f"segment {segment.number} · {of} · places {first.place}–{last.place} · positions {first.position}–"
+        f"{last.position} · {segment.n_counting} count in the loss"
+    )
+
+
+def _flow(tokens: Sequence[SeenToken]) -> Text:
+    """The row as text; what counts stands between marks, so that it is seen without colour too."""
+    from rich.text import Text
+
+    text, was_counting = Text(), False
+    for token in _without_middle(tokens):
+        if token is None:
+            text.append(" […] ", style="dim")
+            continue
+        if token.counts != was_counting:
+            text.append("▶" if token.counts else "◀", style="bold green")
+            was_counting = token.counts
+        text.append(token.text.replace(SPACE, " ").replace(LINE_END, f"{LINE_END}\n"), style=_style(token))
+    if was_counting:
+        text.append("◀", style="bold green")
+    return text
+
+
+def _without_middle(tokens: Sequence[SeenToken]) -> Iterable[SeenToken | None]:
+    if len(tokens) <= _FLOW_AT_MOST:
+        return tokens
+    half = _FLOW_AT_MOST // 2
+    return (*tokens[:half], None, *tokens[-half:])
+
+
+def _around_the_answer(tokens: Sequence[SeenToken]) -> list[SeenToken]:
+    counting = [place for place, token in enumerate(tokens) if token.counts]
+    near = {place - back for place in counting for back in range(_BEFORE + 1)}
+    return [token for place, token in enumerate(tokens) if place in near]
+
+
+def _table(tokens: Sequence[SeenToken], width: int) -> Text:
+    """`position id text ✓`, in as many columns as there is room for, read downwards."""
+    from rich.text import Text
+
+    n_columns = max((width + 1) // (_CELL + 1), 1)
+    n_lines = -(-len(tokens) // n_columns)
+    text = Text(no_wrap=True)
+    for line in range(n_lines):
+        for column in range(n_columns):
+            place = column * n_lines + line
+            if place < len(tokens):
+                text.append_text(_cell(tokens[place]))
+                text.append(" " if column < n_columns - 1 else "")
+        text.append("\n" if line < n_lines - 1 else "")
+    return text
+
+
+def _cell(token: SeenToken) -> Text:
+    from rich.cells import cell_len, set_cell_size
+    from rich.text import Text
+
+    shown = token.text if cell_len(token.text) <= _TEXT else set_cell_size(token.text, _TEXT - 1) + "…"
+    cell = Text(f"{token.position:>5} {token.id:>6} ", style="dim")
+    cell.append(set_cell_size(shown, _TEXT), style=f"not dim {_style(token)}".strip())
+    cell.append("✓" if token.counts else " ", style="not dim bold green")
+    return cell
+
+
+def _style(token: SeenToken) -> str:
+    if token.counts:
+        return "bold black on green" if token.special else "black on green"
+    return "bold magenta" if token.special else "dim"
+
+
+def _differences(row: SeenRow) -> Text:
+    from rich.text import Text
+
+    text = Text("learned with its difference from the target ({+more+}, [-missing-]): ")
+    for piece in row.differences:
+        if piece.kind == "same":
+            text.append(piece.text)
+        elif piece.kind == "other":
+            text.append(f"{{+{piece.text}+}}", style="bold red")
+        else:
+            text.append(f"[-{piece.text}-]", style="bold yellow")
+    return text

@@ -1,0 +1,94 @@
+"""What is looked at: the rows that are not sealed, and the encoder that makes tensors of them, without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from testigo.campaign import Campaign
+from testigo.campaign.campaign import digest
+from testigo.corpus import Corpus, Row
+from testigo.encoding import EncodedRow, Encoder, Pack, lay_out
+from testigo.errors import DataError
+from testigo.model.base import BaseFiles
+from testigo.model.encoder import encoder_for
+from testigo.model.load import load_config, load_tokenizer
+
+SPLITS = ("train", "validation")
+"""The splits that may be looked at: the test rows are sealed."""
+
+
+@dataclass
+class Material:
+    """A campaign's rows and the way they become tensors; rows are read and encoded when they are first asked for."""
+
+    campaign: Campaign
+    corpus: Corpus
+    encoder: Encoder
+    pad_id: int
+    base: BaseFiles
+    _encoded: dict[str, EncodedRow] = field(default_factory=dict)
+    _rows: dict[str, tuple[Row, ...]] = field(default_factory=dict)
+
+    def rows(self, split: str) -> tuple[Row, ...]:
+        """The rows of a split as they were read and cleaned.
+
+        Raises
+        ------
+        DataError
+            For the sealed test rows, and for an unknown split.
+        """
+        if split not in SPLITS:
+            raise DataError(
+                expected="train or validation",
+                found=f"'{split}'" + (", which is sealed" if split == "test" else ""),
+                where="--split",
+                action="name one of the two",
+            )
+        if split not in self._rows:
+            self._rows[split] = self.corpus.rows(split)
+        return self._rows[split]
+
+    def encoded(self, row: Row) -> EncodedRow:
+        """A row as training would see it, too long or not."""
+        if row.id not in self._encoded:
+            self._encoded[row.id] = self.encoder.encode(row)
+        return self._encoded[row.id]
+
+    def laid_out(self, rows: Sequence[EncodedRow]) -> Pack:
+        """Rows as the tensors of one microbatch, in the campaign's layout."""
+        return lay_out(rows, self.campaign.encoding.layout, pad_id=self.pad_id)
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """Ids that the tokenizer treats as marks."""
+        tokenizer = self.encoder.frame.tokenizer
+        added = getattr(tokenizer, "added_tokens_decoder", {})
+        marks = {number for number, token in added.items() if getattr(token, "special", False)}
+        return frozenset({*tokenizer.all_special_ids, *marks})
+
+
+def gather(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Material:
+    """The material of a campaign: its tokenizer and configuration are read, its weights are not.
+
+    Raises
+    ------
+    ModelError
+        When tokenizer or configuration cannot be read.
+    """
+    tokenizer = load_tokenizer(base)
+    encoder = encoder_for(campaign, tokenizer, load_config(base).get_text_config())
+    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
+    return Material(campaign, corpus, encoder, int(pad_id), base)
+
+
+def encoding_identity(campaign: Campaign, *, corpus: str, base: str) -> str:
+    """A digest of all that decides how rows become tensors: rows, base with its tokenizer, task and encoding.
+
+    It is known without reading the tokenizer, so that a run that goes on need not load it to ask nothing.
+    """
+    own: dict[str, Any] = campaign.canonical()
+    decides: dict[str, Any] = {name: own[name] for name in ("task", "encoding")}
+    return digest({**decides, "reserve": campaign.evaluation.max_new_tokens, "corpus": corpus, "base": base})

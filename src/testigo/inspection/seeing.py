@@ -1,0 +1,288 @@
+"""Rows and packs as a person can read them, taken off the tensors that the loss is computed from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from difflib import SequenceMatcher
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal
+
+import torch
+
+from testigo.encoding import Pack
+from testigo.inspection.choosing import Chosen
+from testigo.inspection.letters import token_text, visible
+from testigo.inspection.material import Material
+
+_PIECE = re.compile(r"\s+|\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class SeenToken:
+    """One place of the tensors.
+
+    Attributes
+    ----------
+    place
+        Where it lies in its sequence, from 0.
+    position
+        The position id that the model is given.
+    segment
+        0 the shared prefix, k the k-th row of the microbatch, -1 padding.
+    counts
+        Whether it is a target of the loss.
+    special
+        Whether the tokenizer treats it as a mark.
+    """
+
+    place: int
+    id: int
+    text: str
+    counts: bool
+    special: bool
+    segment: int
+    position: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A piece of what is learned: the `same` as the target, `other` than it, or target text that is `absent`."""
+
+    kind: Literal["same", "other", "absent"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Places that belong together: the prefix that rows share, one row, or the padding behind it.
+
+    Attributes
+    ----------
+    sees
+        What its last place may see, as ranges of places, first and last one included; read off the attention mask.
+    is_causal
+        Whether each of its places sees exactly the earlier ones of these, and itself.
+    """
+
+    number: int
+    row_id: str
+    tokens: tuple[SeenToken, ...]
+    sees: tuple[tuple[int, int], ...]
+    is_causal: bool
+
+    @property
+    def n_counting(self) -> int:
+        """How many of its tokens are targets of the loss."""
+        return sum(token.counts for token in self.tokens)
+
+
+@dataclass(frozen=True)
+class SeenPack:
+    """A microbatch as the model sees it."""
+
+    segments: tuple[Segment, ...]
+    row_ids: tuple[str, ...]
+    n_prefix: int
+    is_padded: bool
+
+    @property
+    def tokens(self) -> tuple[SeenToken, ...]:
+        """All places, in their order."""
+        return tuple(token for segment in self.segments for token in segment.tokens)
+
+
+@dataclass(frozen=True)
+class SeenRow:
+    """A row alone as the model sees it, and what it should have been.
+
+    Attributes
+    ----------
+    learned
+        What the loss is computed against, decoded; the turn's end is left out and told in `turn_end`.
+    target
+        What the task says that the answer is.
+    state
+        `kept`, or what the length policy does to it: `too long`, `dropped`, `input shortened`.
+    losses
+        Under the base [nats], of each token that counts; empty when it was not measured.
+    """
+
+    id: str
+    split: str
+    category: str
+    group: str
+    segments: tuple[Segment, ...]
+    learned: str
+    turn_end: str
+    target: str
+    state: str = "kept"
+    losses: tuple[float, ...] = field(default=())
+
+    @property
+    def tokens(self) -> tuple[SeenToken, ...]:
+        """All places, in their order."""
+        return tuple(token for segment in self.segments for token in segment.tokens)
+
+    @property
+    def n_tokens(self) -> int:
+        """Places [tokens]."""
+        return len(self.tokens)
+
+    @property
+    def n_counting(self) -> int:
+        """How many of its tokens are targets of the loss."""
+        return sum(token.counts for token in self.tokens)
+
+    @property
+    def loss(self) -> float | None:
+        """Mean over the tokens that count [nats per token]; None when it was not measured."""
+        return sum(self.losses) / len(self.losses) if self.losses else None
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """What is learned beside the target, piece by piece; white space counts."""
+        return compared(self.learned, self.target)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        head = {name: getattr(self, name) for name in ("id", "split", "category", "group", "state", "n_tokens")}
+        return {
+            **head,
+            "n_supervised": self.n_counting,
+            "loss": self.loss,
+            "learned": self.learned,
+            "turn_end": self.turn_end,
+            "target": self.target,
+            "attention": [{"segment": s.number, "sees": s.sees, "causal": s.is_causal} for s in self.segments],
+            "tokens": [token.to_json() for token in self.tokens],
+        }
+
+
+def see_row(material: Material, chosen: Chosen, losses: Sequence[float] = ()) -> SeenRow:
+    """A row alone, as the tensors of the campaign's layout hold it."""
+    row, encoded, frame = chosen.row, material.encoded(chosen.row), material.encoder.frame
+    laid = material.laid_out([encoded])
+    learned = laid.targets.tolist()
+    n_end = len(frame.turn_end_ids)
+    ends = n_end > 0 and tuple(learned[-n_end:]) == tuple(frame.turn_end_ids)
+    answer, end = (learned[:-n_end], learned[-n_end:]) if ends else (learned, [])
+    return SeenRow(
+        id=row.id,
+        split=chosen.split,
+        category=row.category,
+        group=row.group,
+        segments=see_pack(material, laid).segments,
+        learned=frame.text_of(answer),
+        turn_end=frame.text_of(end) if end else "",
+        target=material.encoder.task.target(row.fields),
+        state=state_of(material, chosen),
+        losses=tuple(losses),
+    )
+
+
+def state_of(material: Material, chosen: Chosen) -> str:
+    """What the length policy does to a row."""
+    encoder, encoded = material.encoder, material.encoded(chosen.row)
+    room = encoder.maximum_length - (encoder.reserve if encoder.longer == "truncate" else 0)
+    if encoded.n_tokens > encoder.maximum_length or encoded.n_prompt > room:
+        return "dropped" if encoder.longer == "drop" else "too long"
+    if encoder.longer == "truncate":
+        whole = encoder.frame.prompt_ids(encoder.task.messages(chosen.row.fields))
+        return "input shortened" if encoded.n_prompt < len(whole) else "kept"
+    return "kept"
+
+
+def see_pack(material: Material, laid: Pack) -> SeenPack:
+    """A microbatch, place by place; nothing is taken from the rows, all from the tensors."""
+    counting = _counting(laid)
+    segments = []
+    for line in range(laid.input_ids.shape[0]):  # 1 for packed rows, B for padded ones
+        mask = _mask(laid, line)
+        numbers = laid.segment[line].tolist()
+        runs = _runs(numbers)
+        for first, last in runs:
+            number = numbers[first]
+            places = range(first, last + 1)
+            tokens = tuple(_token(material, laid, line, place, (line, place) in counting) for place in places)
+            row_id = laid.row_ids[number - 1] if number > 0 else ""
+            sees = tuple(_split_at(first, _runs_of_true(mask[last].tolist())))
+            segments.append(Segment(number, row_id, tokens, sees, _is_causal(mask, places, sees)))
+    return SeenPack(tuple(segments), laid.row_ids, laid.n_prefix, laid.is_padded)
+
+
+def compared(learned: str, target: str) -> tuple[Difference, ...]:
+    """The first text cut into pieces that agree with the second and pieces that do not; white space counts."""
+    if learned == target:
+        return (Difference("same", learned),) if learned else ()
+    ours, theirs = _PIECE.findall(learned), _PIECE.findall(target)
+    found: list[Difference] = []
+    for kind, i1, i2, j1, j2 in SequenceMatcher(a=theirs, b=ours, autojunk=False).get_opcodes():
+        if kind in ("delete", "replace"):
+            found.append(Difference("absent", "".join(theirs[i1:i2])))
+        if kind != "delete":
+            found.append(Difference("same" if kind == "equal" else "other", "".join(ours[j1:j2])))
+    return tuple(found)
+
+
+def _token(material: Material, laid: Pack, line: int, place: int, counts: bool) -> SeenToken:
+    token = int(laid.input_ids[line, place])
+    text = token_text(material.encoder.frame, token)
+    return SeenToken(
+        place=place,
+        id=token,
+        text=text or visible(str(material.encoder.frame.tokenizer.convert_ids_to_tokens(token))),
+        counts=counts,
+        special=token in material.special_ids,
+        segment=int(laid.segment[line, place]),
+        position=int(laid.position_ids[line, place]),
+    )
+
+
+def _counting(laid: Pack) -> frozenset[tuple[int, int]]:
+    """(line, place) of each target: the place after the one that predicts it."""
+    length = laid.input_ids.shape[1]
+    return frozenset(divmod(place + 1, length) for place in laid.places.tolist())
+
+
+def _mask(laid: Pack, line: int) -> torch.Tensor:
+    """(T, T) bool: what each place of a line may see. To a padded batch the model adds that nobody sees the future."""
+    if not laid.is_padded:
+        return laid.attention_mask[0, 0]
+    length = laid.input_ids.shape[1]
+    earlier = torch.ones(length, length, dtype=torch.bool).tril()
+    return earlier & laid.attention_mask[line].bool()[None, :]
+
+
+def _is_causal(mask: torch.Tensor, places: range, sees: tuple[tuple[int, int], ...]) -> bool:
+    """Whether each place sees of `sees` exactly what is not later than itself."""
+    last = torch.zeros(mask.shape[1], dtype=torch.bool)
+    for first, end in sees:
+        last[first : end + 1] = True
+    own = torch.arange(mask.shape[1])[None, :] <= torch.tensor(list(places))[:, None]  # (P, T)
+    return bool((mask[list(places)] == (last[None, :] & own)).all())
+
+
+def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last place of each run of equal values."""
+    edges = [0, *(place for place in range(1, len(values)) if values[place] != values[place - 1]), len(values)]
+    return [(a, b - 1) for a, b in pairwise(edges) if b > a]
+
+
+def _split_at(place: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The same ranges, cut where a segment begins: what is its own is told apart from what lies before it."""
+    for first, last in runs:
+        if first < place <= last:
+            yield first, place - 1
+            first = place
+        yield first, last
+
+
+def _runs_of_true(values: Sequence[bool]) -> list[tuple[int, int]]:
+    return [(first, last) for first, last in _runs([int(value) for value in values]) if values[first]]

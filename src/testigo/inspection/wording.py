@@ -1,0 +1,92 @@
+"""Every fixed text of the inspection, on the page and in the terminal, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from testigo.inspection.seeing import Segment
+
+TITLE = "What the model sees"
+SAMPLES = "Samples of every category"
+CHOSEN = "The rows that were asked for"
+LONGEST = "The longest rows"
+STRANGEST = "The strangest rows"
+MICROBATCH = "A microbatch"
+LENGTHS = "Lengths"
+RAW = "Raw rows"
+
+ABOUT = (
+    "Each box is one token as it lies in the tensors that the loss is computed from. In a box stand its text, its id "
+    "(below, left) and its position (below, right). A box with ✓ counts in the loss: the model learns to write it. "
+    "A dashed box is a special token. A dot is a space, ⏎ a line end, ⇥ a tab; other signs that cannot be seen are "
+    "written by number. Point at a box, or go to a row with the tab key and move with the arrow keys: what a token may "
+    "see stays bright, and its facts are told in words."
+)
+WHAT_TO_LOOK_AT = (
+    "The answer is green from its first token to the token that ends the turn, and nothing else is.",
+    "The prompt holds all that the answer needs, and nothing that gives it away.",
+    "What is learned, as text, is the target letter for letter.",
+    "Special tokens stand where the template puts them, and nowhere inside of the row's own text.",
+)
+SEALED = "The test rows are sealed: none is on this page, and their lengths are not counted."
+STRANGE_ABOUT = (
+    "Rows of highest loss under the base, before any training: here the data may say what it should not, or the "
+    "template may be another than the base knows. Each ✓ box tells its own loss in nats."
+)
+RAW_ABOUT = "As they were read and cleaned, drawn at random with seed {seed}: reading ten rows comes before all else."
+PACK_ABOUT = {
+    False: (
+        "The rows of the first microbatch of seed {seed} lie in one sequence without padding. Segment 0 is what all of "
+        "them begin with, computed once; each other segment is a row's own rest."
+    ),
+    True: (
+        "The rows of the first microbatch of seed {seed} lie one below the other, padded on the right. Padding is "
+        "segment −1: nobody sees it, and it never counts."
+    ),
+}
+LENGTHS_ABOUT = (
+    "How many tokens rows have before any policy, prompt and answer together. Maximum length: {maximum:,}; what "
+    "happens to longer rows: {longer}."
+)
+POLICIES = {
+    "refuse": "refused, the campaign stops and names them",
+    "drop": "left out, and counted",
+    "truncate": "the input text is shortened, never the answer",
+}
+STATES = {
+    "kept": "kept whole",
+    "too long": "too long: the campaign refuses it",
+    "dropped": "too long: left out and counted",
+    "input shortened": "the input text was shortened to fit",
+}
+SAME = "What is learned, decoded, is the target letter for letter"
+DIFFERENT = "What is learned, decoded, is not the target"
+MARKS = "▶ … ◀ counts in the loss; ⏎ ends a line. Lists: position, id, text (· is a space), ✓ counts in the loss."
+
+
+def category_name(category: str) -> str:
+    """A category as it is shown; rows without one have a name too."""
+    return category or "no category"
+
+
+def ranges(runs: Sequence[tuple[int, int]]) -> str:
+    """Ranges of places in words: 0–118 and 180–210."""
+    return " and ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs) or "nothing"
+
+
+def attention(segment: Segment) -> str:
+    """What the tokens of a segment may see, in words."""
+    if segment.number == -1:
+        return "nobody sees it"
+    if not segment.is_causal:
+        return f"each of its tokens sees other places; the last one sees {ranges(segment.sees)}"
+    *before, _own = segment.sees
+    own = "itself and earlier places of its own segment"
+    if not before:
+        return own
+    return f"places {ranges(before)}, and {own}"
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
