@@ -14,9 +14,10 @@ import pytest
 from testigo.campaign import planned_runs
 from testigo.dossier import Record, gather, read_record, verify_dossier
 from testigo.dossier.conclusion import badge, false_alarm, limits, sentence
+from testigo.dossier.corpus_facts import samples_confirmed
 from testigo.dossier.record import Opening
 from testigo.dossier.report import html
-from testigo.ledger import kinds
+from testigo.ledger import Event, kinds
 
 STOP = {
     "code": "D103",
@@ -233,6 +234,24 @@ def test_samples_that_nobody_looked_at_are_a_limit(story: Any) -> None:
         ledger.append(kinds.SAMPLES_CONFIRMED, {"looked": False})
         record = gather(story.workspace, story.campaign, ledger)
     assert "answered by --yes" in all_limits(record)
+    with story.ledger() as ledger:
+        ledger.append(kinds.SAMPLES_CONFIRMED, {"looked": False, "encoding": "e", "how": "no terminal"})
+        record = gather(story.workspace, story.campaign, ledger)
+    assert "no terminal to ask on" in all_limits(record)
+
+
+def test_who_looked_is_named_and_when(story: Any) -> None:
+    with story.ledger() as ledger:
+        began = ledger.events(kind=kinds.RUN_STARTED)[-1].number
+        ledger.append(kinds.SAMPLES_CONFIRMED, {"looked": True, "by": "Ada <b>", "encoding": "e"})
+        record = gather(story.workspace, story.campaign, ledger)
+    assert record.data is not None
+    assert record.data.samples == "Ada <b> looked and confirmed them"
+    assert "Ada &lt;b&gt; looked" in html(record)
+    event = Event(began - 1, "", kinds.SAMPLES_CONFIRMED, None, {"looked": False, "encoding": "e"}, "", "")
+    after = replace(event, number=began + 1, body={"looked": True, "by": "Ada", "encoding": "e"})
+    start = replace(event, number=began, kind=kinds.RUN_STARTED)
+    assert samples_confirmed([event, after], [start]).endswith("after training had begun")
 
 
 def test_a_lost_campaign_file_is_named(new_story: Callable[..., Any]) -> None:

@@ -10,7 +10,6 @@ from tiny import CHATML, row_of, tokenizer
 
 from testigo.corpus import Row
 from testigo.encoding import Encoder, Frame, lay_out
-from testigo.encoding.show import tokens
 from testigo.errors import EncodingError
 from testigo.pilot.data import Tensors, collect
 from testigo.tasks.generation import Generation
@@ -162,12 +161,3 @@ def test_two_templates_or_policies_never_share_a_fingerprint() -> None:
     ]
     assert len({v.fingerprint() for v in variants}) == len(variants)
     assert encoder(words=words).fingerprint() == variants[0].fingerprint()
-
-
-def test_what_is_shown_marks_exactly_what_counts() -> None:
-    own = encoder()
-    row = own.encode(CASE_C08[3])
-    shown = tokens(own, row)
-    assert [token.id for token in shown] == list(row.ids)
-    assert "".join(token.text for token in shown if token.counts) == "pens: 3<|im_end|>"
-    assert [token.position for token in shown if token.special and token.counts] == [row.n_tokens - 1]

@@ -197,8 +197,12 @@ def _of_the_process(record: Record) -> Iterable[Limit]:
         yield Limit(one if n == 1 else many)
     if record.data and not record.data.samples:
         yield Limit(_("Nobody was asked to confirm what the model sees before training."))
+    elif record.data and record.data.samples == "nobody looked: there was no terminal to ask on":
+        yield Limit(_("Nobody looked at what the model sees before training: there was no terminal to ask on."))
     elif record.data and record.data.samples.startswith("nobody"):
         yield Limit(_("Nobody looked at what the model sees before training: the question was answered by --yes."))
+    elif record.data and record.data.samples.endswith("after training had begun"):
+        yield Limit(_("What the model sees was confirmed after training had begun."))
     lost = [run for run in record.runs if run.state not in FINISHED]
     if lost and len(lost) < len(record.runs):
         named = _listed([f"{run.id} {told(run.state)}" for run in lost])

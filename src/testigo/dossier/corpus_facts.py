@@ -33,13 +33,20 @@ def data_from(manifest: Mapping[str, Any], samples: str) -> Data:
     )
 
 
-def samples_confirmed(events: Sequence[Event]) -> str:
-    """Who looked at what the model sees, before training; empty when nobody was asked."""
+def samples_confirmed(events: Sequence[Event], runs_started: Sequence[Event] = ()) -> str:
+    """Who looked at what the model sees, before training or later; empty when nobody was asked."""
     if not events:
         return ""
-    body = events[-1].body
-    looked = body.get("looked", not body.get("yes", body.get("nobody_looked", False)))
-    return _("a person looked and confirmed them") if looked else _("nobody looked: --yes answered")
+    last = events[-1]
+    if not last.body.get("looked", not last.body.get("yes", last.body.get("nobody_looked", False))):
+        if last.body.get("how") == "no terminal":
+            return _("nobody looked: there was no terminal to ask on")
+        return _("nobody looked: --yes answered")
+    who = str(last.body.get("by") or "")
+    same = [event for event in events if event.body.get("encoding") == last.body.get("encoding")]
+    if any(same[0].number < run.number < last.number for run in runs_started):
+        return _("{who} looked and confirmed them, after training had begun", who=who or _("a person"))
+    return _("{who} looked and confirmed them", who=who) if who else _("a person looked and confirmed them")
 
 
 def _mappings(value: object) -> Iterable[Mapping[str, Any]]:

@@ -68,6 +68,7 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         )
         for run in ledger.runs()
     )
+    samples = samples_confirmed(by_kind.get("samples-confirmed", ()), by_kind.get("run-started", ()))
     rows = rows_kept(baseline_folder, [(run.id, workspace.run(run.id)) for run in runs])
     on_validation, on_test = (
         comparison_from(
@@ -96,7 +97,7 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         waivers=waivers(by_kind.get("gate-waived", ()), campaign.waive, gates),
         openings=openings(by_kind.get("test-opened", ())),
         notes=notes(by_kind.get("note", ())),
-        data=data_from(manifest, samples_confirmed(by_kind.get("samples-confirmed", ()))) if manifest else None,
+        data=data_from(manifest, samples) if manifest else None,
         baseline=mean_scores(baseline_lines, plan.metrics),
         n_baseline=len(baseline_lines),
         gates=gates,

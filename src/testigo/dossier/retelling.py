@@ -74,6 +74,8 @@ WORDS = (
     # the data
     later("a person looked and confirmed them"),
     later("nobody looked: --yes answered"),
+    later("nobody looked: there was no terminal to ask on"),
+    later("a person"),
     later("empty input or target"),
     later("copy of row …"),
     later("exact"),
@@ -110,6 +112,8 @@ WORDS = (
 """Whole texts."""
 
 PATTERNS = (
+    later("{who} looked and confirmed them, after training had begun"),
+    later("{who} looked and confirmed them"),
     later("{kind}, between given files"),
     later("groups of {field}"),
     later("near-duplicates from {x} on joined"),

@@ -1,7 +1,6 @@
 """Exact tensors: render a row with the model's template, tokenise it, mark what counts in the loss, lay it into packs.
 
-Reading order: `frame` (how the tokenizer frames a turn), `encoder` (a row becomes ids), `pack` (rows become tensors),
-`show` (what a person looks at), `evidence` (what the data gate judges).
+Reading order: `frame` (how the tokenizer frames a turn), `encoder` (a row becomes ids), `pack` (rows become tensors).
 """
 
 from testigo.encoding.encoder import EncodedRow, Encoder, Lengths

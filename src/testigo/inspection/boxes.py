@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup, escape
 
 from testigo.inspection import wording
-from testigo.inspection.letters import LINE_END
+from testigo.inspection.letters import LINE_END, shown_lines
 from testigo.inspection.seeing import SeenToken, Segment
 
 
@@ -52,7 +52,7 @@ def _head(segment: Segment) -> str:
     if segment.number == -1:
         return f"padding, segment −1: {wording.counted(len(segment.tokens), 'place')}"
     first, last = segment.tokens[0], segment.tokens[-1]
-    of = "shared prefix" if segment.number == 0 else f"row {segment.row_id}"
+    of = "shared prefix" if segment.number == 0 else f"row {shown_lines(segment.row_id)}"
     return (
         f"segment {segment.number}, {of}: places {first.place}–{last.place}, positions {first.position}–"
         f"{last.position}; sees {wording.attention(segment)}"

@@ -96,8 +96,8 @@ def html(sight: Sight) -> str:
 
 
 def _boxes(row: SeenRow, *, first: SeenRow | None, at_most: int) -> Markup:
-    same = (0, "") if first is None or first is row else (_n_same(row, first), first.id)
-    return boxes(row.segments, name=row.id, at_most=at_most, losses=row.losses, same=same)
+    same = (0, "") if first is None or first is row else (_n_same(row, first), shown_lines(first.id))
+    return boxes(row.segments, name=shown_lines(row.id), at_most=at_most, losses=row.losses, same=same)
 
 
 def _n_same(row: SeenRow, first: SeenRow) -> int:
