@@ -19,7 +19,7 @@ from testigo.corpus import build, open_sealed
 from testigo.inspection.choosing import by_id, each_category
 from testigo.inspection.material import Material, gather
 from testigo.inspection.page import Sight, html
-from testigo.inspection.seeing import see_row
+from testigo.inspection.seeing import Turn, see_row
 from testigo.inspection.sights import sight
 from testigo.tasks import task_for
 
@@ -180,7 +180,8 @@ def _longer(segment: Any, n: int) -> Any:
 
 def test_a_row_that_learns_something_else_is_marked(material: Material) -> None:
     seen = see_row(material, by_id(material, [material.rows("train")[0].id])[0])
-    false = type(seen)(**{**seen.__dict__, "learned": seen.target + " extra", "turn_end": ""})
+    target = seen.turns[0].target
+    false = type(seen)(**{**seen.__dict__, "turns": (Turn(f"{target} extra", "", target),)})
     text = html(Sight(campaign="one", facts=(), samples=(false,), are_chosen=True))
     assert "is not the target" in text
     assert "<mark> extra</mark>" in text

@@ -35,9 +35,10 @@ def test_each_token_is_the_one_of_the_tensors(material: Material) -> None:
 def test_what_is_learned_stands_beside_the_target(material: Material) -> None:
     (chosen,) = by_id(material, ["r00"]) if _is_open(material, "r00") else each_category(material)[:1]
     seen = see_row(material, chosen)
-    assert seen.learned == seen.target == chosen.row.fields["order"]
-    assert seen.turn_end == "<|im_end|>"
-    assert [piece.kind for piece in seen.differences] == ["same"]
+    (turn,) = seen.turns
+    assert turn.learned == turn.target == chosen.row.fields["order"]
+    assert (turn.end, turn.agreement) == ("<|im_end|>", "same")
+    assert [piece.kind for piece in turn.differences] == ["same"]
 
 
 def _is_open(material: Material, row_id: str) -> bool:

@@ -38,9 +38,7 @@ def load_campaign(path: Path) -> Campaign:
 
 
 @contextmanager
-def opened(
-    path: Path, workspace: Path | None, ledger: str | None = None, *, alone: bool = True
-) -> Iterator[Grounds]:
+def opened(path: Path, workspace: Path | None, ledger: str | None = None, *, alone: bool = True) -> Iterator[Grounds]:
     """The grounds of a campaign, with progress on the terminal. `alone` refuses a second process on its workspace."""
     from testigo.conductor import opening
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from testigo.inspection.seeing import SeenPack, SeenRow, SeenToken, Segment
+    from testigo.inspection.seeing import SeenPack, SeenRow, SeenToken, Segment, Turn
 
 _WIDTH = 80
 _CELL = 26
@@ -57,12 +57,21 @@ def _print_row(out: Console, row: SeenRow, *, every_token: bool) -> None:
             style="dim",
         )
         out.print(_table(own, out.width))
-    if row.learned == row.target:
-        out.print(f"{wording.SAME}.", style="green")
-    else:
-        out.print(f"{wording.DIFFERENT}:", style="bold red")
-        out.print(_differences(row))
+    _print_turns(out, row)
     out.print()
+
+
+def _print_turns(out: Console, row: SeenRow) -> None:
+    if not row.turns:
+        out.print(f"{wording.NOTHING}.", style="bold red")
+    for number, turn in enumerate(row.turns, 1):
+        of = f"Turn {number}: " if len(row.turns) > 1 else ""
+        is_other = turn.agreement == "other"
+        out.print(f"{of}{wording.AGREEMENT[turn.agreement]}.", style="bold red" if is_other else "green")
+        if is_other:
+            out.print(_differences(turn))
+        if not turn.end:
+            out.print("No token that ends the turn is learned.", style="bold red")
 
 
 def print_pack(out: Console, pack: SeenPack) -> None:
@@ -148,11 +157,11 @@ def _style(token: SeenToken) -> str:
     return "bold magenta" if token.special else "dim"
 
 
-def _differences(row: SeenRow) -> Text:
+def _differences(turn: Turn) -> Text:
     from rich.text import Text
 
     text = Text("learned with its difference from the target ({+more+}, [-missing-]): ")
-    for piece in row.differences:
+    for piece in turn.differences:
         if piece.kind == "same":
             text.append(piece.text)
         elif piece.kind == "other":

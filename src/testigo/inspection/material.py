@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from testigo.campaign import Campaign
@@ -60,14 +59,6 @@ class Material:
     def laid_out(self, rows: Sequence[EncodedRow]) -> Pack:
         """Rows as the tensors of one microbatch, in the campaign's layout."""
         return lay_out(rows, self.campaign.encoding.layout, pad_id=self.pad_id)
-
-    @cached_property
-    def special_ids(self) -> frozenset[int]:
-        """Ids that the tokenizer treats as marks."""
-        tokenizer = self.encoder.frame.tokenizer
-        added = getattr(tokenizer, "added_tokens_decoder", {})
-        marks = {number for number, token in added.items() if getattr(token, "special", False)}
-        return frozenset({*tokenizer.all_special_ids, *marks})
 
 
 def gather(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Material:

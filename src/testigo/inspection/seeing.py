@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,7 +13,8 @@ from typing import Any, Literal
 
 import torch
 
-from testigo.encoding import Pack
+from testigo.encoding import Frame, Pack
+from testigo.encoding.template import Message
 from testigo.inspection.choosing import Chosen
 from testigo.inspection.letters import token_text, visible
 from testigo.inspection.material import Material
@@ -60,6 +62,42 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """One answer of the assistant that is learned, beside what it should be.
+
+    Attributes
+    ----------
+    learned
+        What the loss is computed against, decoded, without what the template puts around an answer.
+    end
+        The token that ends the turn; empty where none is learned.
+    target
+        What the row says that the answer is; of a tool's call its name and arguments.
+    is_text
+        Whether the answer is a text; what a template writes for a tool's call is not compared letter by letter.
+    """
+
+    learned: str
+    end: str
+    target: str
+    is_text: bool = True
+
+    @property
+    def agreement(self) -> Literal["same", "spaces", "other", "call"]:
+        """Whether both say the same: to the letter, but for white space around it, not, or not to be compared."""
+        if not self.is_text:
+            return "call"
+        if self.learned == self.target:
+            return "same"
+        return "spaces" if self.learned.strip() == self.target.strip() else "other"
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """What is learned beside the target, piece by piece; white space counts."""
+        return compared(self.learned, self.target) if self.is_text else (Difference("same", self.learned),)
+
+
+@dataclass(frozen=True)
 class Segment:
     """Places that belong together: the prefix that rows share, one row, or the padding behind it.
 
@@ -104,10 +142,8 @@ class SeenRow:
 
     Attributes
     ----------
-    learned
-        What the loss is computed against, decoded; the turn's end is left out and told in `turn_end`.
-    target
-        What the task says that the answer is.
+    turns
+        What is learned, an answer each.
     state
         `kept`, or what the length policy does to it: `too long`, `dropped`, `input shortened`.
     losses
@@ -119,9 +155,7 @@ class SeenRow:
     category: str
     group: str
     segments: tuple[Segment, ...]
-    learned: str
-    turn_end: str
-    target: str
+    turns: tuple[Turn, ...]
     state: str = "kept"
     losses: tuple[float, ...] = field(default=())
 
@@ -145,11 +179,6 @@ class SeenRow:
         """Mean over the tokens that count [nats per token]; None when it was not measured."""
         return sum(self.losses) / len(self.losses) if self.losses else None
 
-    @cached_property
-    def differences(self) -> tuple[Difference, ...]:
-        """What is learned beside the target, piece by piece; white space counts."""
-        return compared(self.learned, self.target)
-
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         head = {name: getattr(self, name) for name in ("id", "split", "category", "group", "state", "n_tokens")}
@@ -157,9 +186,7 @@ class SeenRow:
             **head,
             "n_supervised": self.n_counting,
             "loss": self.loss,
-            "learned": self.learned,
-            "turn_end": self.turn_end,
-            "target": self.target,
+            "turns": [{**asdict(turn), "agreement": turn.agreement} for turn in self.turns],
             "attention": [{"segment": s.number, "sees": s.sees, "causal": s.is_causal} for s in self.segments],
             "tokens": [token.to_json() for token in self.tokens],
         }
@@ -167,36 +194,58 @@ class SeenRow:
 
 def see_row(material: Material, chosen: Chosen, losses: Sequence[float] = ()) -> SeenRow:
     """A row alone, as the tensors of the campaign's layout hold it."""
-    row, encoded, frame = chosen.row, material.encoded(chosen.row), material.encoder.frame
-    laid = material.laid_out([encoded])
-    learned = laid.targets.tolist()
-    n_end = len(frame.turn_end_ids)
-    ends = n_end > 0 and tuple(learned[-n_end:]) == tuple(frame.turn_end_ids)
-    answer, end = (learned[:-n_end], learned[-n_end:]) if ends else (learned, [])
+    row = chosen.row
+    segments = see_pack(material, material.laid_out([material.encoded(row)])).segments
+    tokens = [token for segment in segments for token in segment.tokens]
     return SeenRow(
         id=row.id,
         split=chosen.split,
         category=row.category,
         group=row.group,
-        segments=see_pack(material, laid).segments,
-        learned=frame.text_of(answer),
-        turn_end=frame.text_of(end) if end else "",
-        target=material.encoder.task.target(row.fields),
+        segments=segments,
+        turns=_turns(material, chosen, tokens),
         state=state_of(material, chosen),
         losses=tuple(losses),
     )
+
+
+def _turns(material: Material, chosen: Chosen, tokens: Sequence[SeenToken]) -> tuple[Turn, ...]:
+    """Each run of tokens that count, beside the words of the assistant that it should be."""
+    messages, answer, _tools = material.encoder.conversation(chosen.row.fields)
+    said = [message for message in messages if message["role"] == "assistant"]
+    runs = [(first, last) for first, last in _runs([token.counts for token in tokens]) if tokens[first].counts]
+    expected = [*said, answer][len(said) + 1 - len(runs) :] if len(runs) <= len(said) + 1 else []
+    whose = expected if len(expected) == len(runs) else [answer] * len(runs)
+    return tuple(
+        _turn(material, chosen, [token.id for token in tokens[first : last + 1]], message, is_last=message is answer)
+        for (first, last), message in zip(runs, whose, strict=True)
+    )
+
+
+def _turn(material: Material, chosen: Chosen, ids: list[int], message: Message, *, is_last: bool) -> Turn:
+    encoder, frame = material.encoder, material.encoder.frame
+    n_end = len(frame.turn_end_ids)
+    ends = tuple(ids[-n_end:]) == tuple(frame.turn_end_ids)
+    calls, content = message.get("tool_calls"), message.get("content")
+    if calls or not isinstance(content, str):
+        asked = json.dumps(calls or content, ensure_ascii=False, indent=1, default=str)
+        return Turn(frame.text_of(ids[:-n_end] if ends else ids), _end_text(frame, ids, ends), asked, is_text=False)
+    learned = encoder.output_of(ids, chosen.row.fields) if is_last else frame.answer_of(ids)
+    return Turn(learned, _end_text(frame, ids, ends), content)
+
+
+def _end_text(frame: Frame, ids: Sequence[int], ends: bool) -> str:
+    return frame.text_of([frame.turn_end_id]) if ends or ids[-1] == frame.turn_end_id else ""
 
 
 def state_of(material: Material, chosen: Chosen) -> str:
     """What the length policy does to a row."""
     encoder, encoded = material.encoder, material.encoded(chosen.row)
     room = encoder.maximum_length - (encoder.reserve if encoder.longer == "truncate" else 0)
-    if encoded.n_tokens > encoder.maximum_length or encoded.n_prompt > room:
+    if encoded.n_tokens > encoder.maximum_length or encoded.n_before_answer > room:
         return "dropped" if encoder.longer == "drop" else "too long"
-    if encoder.longer == "truncate":
-        whole = encoder.frame.prompt_ids(encoder.task.messages(chosen.row.fields))
-        return "input shortened" if encoded.n_prompt < len(whole) else "kept"
-    return "kept"
+    fields = chosen.row.fields
+    return "kept" if encoder.fitting(fields) is fields else "input shortened"
 
 
 def see_pack(material: Material, laid: Pack) -> SeenPack:
@@ -239,7 +288,7 @@ def _token(material: Material, laid: Pack, line: int, place: int, counts: bool) 
         id=token,
         text=text or visible(str(material.encoder.frame.tokenizer.convert_ids_to_tokens(token))),
         counts=counts,
-        special=token in material.special_ids,
+        special=token in material.encoder.frame.special_ids,
         segment=int(laid.segment[line, place]),
         position=int(laid.position_ids[line, place]),
     )

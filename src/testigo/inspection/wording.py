@@ -59,8 +59,13 @@ STATES = {
     "dropped": "too long: left out and counted",
     "input shortened": "the input text was shortened to fit",
 }
-SAME = "What is learned, decoded, is the target letter for letter"
-DIFFERENT = "What is learned, decoded, is not the target"
+AGREEMENT = {
+    "same": "What is learned, decoded, is the target letter for letter",
+    "spaces": "What is learned, decoded, is the target but for white space around it",
+    "other": "What is learned, decoded, is not the target",
+    "call": "What the template writes for this answer is learned",
+}
+NOTHING = "Nothing is learned: no token counts in the loss"
 MARKS = "▶ … ◀ counts in the loss; ⏎ ends a line. Lists: position, id, text (· is a space), ✓ counts in the loss."
 
 
