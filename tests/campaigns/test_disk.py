@@ -112,12 +112,12 @@ def _train(place: Place) -> None:
     from testigo.campaign import load, planned_runs
     from testigo.conductor import train
     from testigo.conductor.opening import opened
-    from testigo.training.start import Reporter
+    from testigo.training.start import Reporter, to_end
 
     campaign, silent = load(place.file), MagicMock(spec=Reporter)
     with opened(campaign, place.workspace, silent) as grounds:
         grounds.ledger.mark_dead(progress=grounds.progress_of)
-        train.train(grounds, planned_runs(campaign)[0])
+        to_end(train.train(grounds, planned_runs(campaign)[0]))
 
 
 def _mount(*arguments: str | Path) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 import testigo
 from testigo.ledger import kinds
+from testigo.training.start import Work
 
 if TYPE_CHECKING:
     from whole import Finished, Place
@@ -195,6 +196,38 @@ def test_a_variant_is_a_run_of_its_own_and_is_reported_beside_the_control(place:
     assert "the control may be too fast" in (place.workspace / "dossier" / "index.html").read_text(encoding="utf-8")
 
 
+def test_runs_go_on_side_by_side_and_are_the_runs_that_they_are_alone(finished: Finished, tmp_path: Path) -> None:
+    alone = (finished.place.only_run / "result.json").read_text(encoding="utf-8")
+    place = finished.piloted.copy(tmp_path / "parallel")
+    variant = {"name": "slow", "set": {"training.learning_rate": 1e-4}, "because": "the control may be too fast"}
+    place.change({"variants": [variant], "machine": {"parallel": 2}})
+    answer = place.testigo("run", "--json")
+    assert answer.code == 0, answer.err
+    states = [event.kind for event in place.events() if event.kind in (kinds.RUN_STARTED, kinds.RUN_ENDED)]
+    assert states == [kinds.RUN_STARTED, kinds.RUN_STARTED, kinds.RUN_ENDED, kinds.RUN_ENDED]
+    control = next(run["id"] for run in answer.document["runs"] if run["variant"] == "control")
+    again = (place.workspace / "runs" / control / "result.json").read_text(encoding="utf-8")
+    assert json.loads(again)["final_weights_sha256"] == json.loads(alone)["final_weights_sha256"]
+
+
+def test_an_interruption_ends_all_that_go_on_side_by_side_and_each_goes_on(finished: Finished, tmp_path: Path) -> None:
+    import signal
+    import time
+
+    place = finished.piloted.copy(tmp_path / "interrupted")
+    place.change({"seeds": [0, 1], "machine": {"parallel": 2}, "training.updates": 400})
+    process = place.start("run", "--json")
+    until = time.monotonic() + 120
+    while len([run for run in (place.workspace / "runs").glob("*/steps.jsonl") if run.stat().st_size > 2000]) < 2:
+        assert time.monotonic() < until, process.communicate()
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 3, err
+    assert [run["state"] for run in place.testigo("status", "--json").document["runs"]] == ["interrupted"] * 2
+
+
 def test_a_control_that_diverged_ends_with_code_1_and_a_dossier_that_says_so(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,8 +249,9 @@ def test_a_control_that_diverged_ends_with_code_1_and_a_dossier_that_says_so(
     assert (refused.code, refused.problem["found"]) == (2, "none")
 
 
-def _diverged(spec: Path, *, on_start: Callable[[int], object], **options: Any) -> dict[str, Any]:
+def _diverged(spec: Path, *, on_start: Callable[[int], object], **options: Any) -> Work[dict[str, Any]]:
     on_start(1)
+    yield
     return {"state": "diverged", "cause": "the loss is nan", "updates": 3, "seconds": 1.0}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from testigo.errors import GateFailed, ModelError
 from testigo.ledger import kinds
+from testigo.training.start import Work, to_end
 
 if TYPE_CHECKING:
     from tiny import Tiny
@@ -78,7 +79,7 @@ def test_a_run_is_recorded_before_it_starts_and_its_refusal_with_its_cause(
 
     monkeypatch.setattr(start, "train", refused)
     with pytest.raises(ModelError):
-        train.train(grounds, planned_runs(grounds.campaign)[0])
+        to_end(train.train(grounds, planned_runs(grounds.campaign)[0]))
     (run,) = grounds.ledger.runs()
     assert (run.state, run.cause) == ("interrupted", "another base")
 
@@ -93,7 +94,7 @@ def test_a_run_that_never_started_stays_planned(grounds: Grounds, monkeypatch: p
 
     monkeypatch.setattr(start, "train", no_process)
     with pytest.raises(OSError, match="allocate"):
-        train.train(grounds, planned_runs(grounds.campaign)[0])
+        to_end(train.train(grounds, planned_runs(grounds.campaign)[0]))
     assert [run.state for run in grounds.ledger.runs()] == ["planned"]
 
 
@@ -103,15 +104,16 @@ def test_a_run_that_ended_is_never_trained_again(grounds: Grounds, monkeypatch: 
     from testigo.conductor import train
     from testigo.training import start
 
-    def ended(*arguments: Any, on_start: Any, **options: Any) -> dict[str, Any]:
+    def ended(*arguments: Any, on_start: Any, **options: Any) -> Work[dict[str, Any]]:
         on_start(1)
+        yield
         return {"state": state, "cause": "so it was", "updates": 6, "seconds": 1.0}
 
     monkeypatch.setattr(start, "train", ended)
-    train.train(grounds, planned_runs(grounds.campaign)[0])
+    to_end(train.train(grounds, planned_runs(grounds.campaign)[0]))
     (run,) = grounds.ledger.runs()
     assert (run.state, run.updates, run.attempts) == (state, 6, 1)
-    train.train(grounds, planned_runs(grounds.campaign)[0])
+    to_end(train.train(grounds, planned_runs(grounds.campaign)[0]))
     assert grounds.ledger.runs() == (run,)
 
 
@@ -209,7 +211,7 @@ def test_the_last_words_of_a_worker_are_heard(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "start", worker)
-        start.train(folder / "spec.json", n_updates=1, reporter=heard, on_start=lambda pid: None)
+        start.to_end(start.train(folder / "spec.json", n_updates=1, reporter=heard, on_start=lambda pid: None))
     assert heard.steps == [(f"train {folder.name}", 0, 0), (f"train {folder.name}", 1, 1)]
     assert heard.said == ["  stop T101 non-finite: nan"]
 
@@ -246,3 +248,50 @@ def test_a_file_that_is_not_there_yet_has_no_lines(tmp_path: Path) -> None:
 def _append(path: Path, line: dict[str, Any]) -> None:
     with path.open("a") as file:
         file.write(json.dumps(line) + "\n")
+
+
+def test_a_worker_that_the_system_ended_for_want_of_memory_is_an_end_and_the_campaign_goes_on(
+    grounds: Grounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from testigo.campaign import planned_runs
+    from testigo.conductor import train
+    from testigo.training import start
+    from testigo.training.launchers import local
+
+    def killed(spec: Path, *, on_start: Any, **options: Any) -> Work[dict[str, Any]]:
+        on_start(1)
+        _append(spec.parent / "steps.jsonl", {"update": 1, "loss": 2.0, "seconds": 0.5})
+        yield
+        raise local.WorkerDied(-9, spec.parent / "log.txt", for_memory=True)
+
+    monkeypatch.setattr(start, "train", killed)
+    to_end(train.train(grounds, planned_runs(grounds.campaign)[0]))
+    (run,) = grounds.ledger.runs()
+    assert (run.state, run.updates, run.seconds) == ("out-of-memory", 1, 0.5)
+    assert "SIGKILL: the system's memory had run out" in run.cause
+
+
+def test_jobs_side_by_side_each_have_a_place_and_one_that_raises_ends_the_others() -> None:
+    from testigo.training.start import side_by_side
+
+    told: list[str] = []
+
+    def job(name: str, steps: int) -> Callable[[int], Work[None]]:
+        def work(place: int) -> Work[None]:
+            told.append(f"{name} at {place}")
+            try:
+                for _ in range(steps):
+                    yield
+                if name == "bad":
+                    raise ValueError(name)
+            finally:
+                told.append(f"{name} ended")
+
+        return work
+
+    side_by_side([job("a", 3), job("b", 1), job("c", 1)], at_once=2)
+    assert told == ["a at 0", "b at 1", "b ended", "c at 1", "a ended", "c ended"]
+    told.clear()
+    with pytest.raises(ValueError, match="bad"):
+        side_by_side([job("long", 99), job("bad", 1), job("never", 1)], at_once=2)
+    assert told == ["long at 0", "bad at 1", "bad ended", "long ended"]

@@ -28,7 +28,7 @@ from testigo.campaign.sections import (
 )
 from testigo.errors import CampaignError
 
-DEFINES_NO_RESULT = ("campaign", "question", "language", "track", "budget")
+DEFINES_NO_RESULT = ("campaign", "question", "language", "track", "budget", "machine.launcher", "machine.parallel")
 """Keys that can change without changing any result: they are no part of the identity."""
 
 
@@ -127,7 +127,10 @@ class Campaign(Section):
 
     def canonical(self) -> dict[str, Any]:
         """All that defines results, with defaults written out and files replaced by the hash of their content."""
-        plain = self.model_dump(mode="json", by_alias=True, exclude={"name", "question", "language", "track", "budget"})
+        plain = self.model_dump(mode="json", by_alias=True)
+        for dotted in DEFINES_NO_RESULT:
+            section, _, key = dotted.rpartition(".")
+            del (plain[section] if section else plain)[key]
         if plain["task"]["schema"] is not None:
             plain["task"]["schema"] = self._content_of(plain["task"]["schema"])
         plain["rules"]["files"] = [self._content_of(file) for file in plain["rules"]["files"]]

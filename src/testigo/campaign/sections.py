@@ -342,6 +342,8 @@ class Machine(Section):
     """`ddp`: every process holds all of the state. `fsdp`: the state is sharded over the processes."""
     launcher: Literal["local"] = "local"
     """Who starts the processes: this machine."""
+    parallel: Literal["auto"] | Count = "auto"
+    """How many runs go on side by side, each on a device of its own. `auto`: as many as there are GPUs, or one."""
 
 
 class Budget(Section):

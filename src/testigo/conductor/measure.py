@@ -17,7 +17,7 @@ from testigo.ledger import kinds
 from testigo.model.base import file_sha256
 from testigo.pilot.verdict import judge_pilot
 from testigo.rules import Finding, Verdict, judge
-from testigo.training.start import follow
+from testigo.training.start import Work, follow, to_end
 from testigo.watch import all_rules
 from testigo.watch.outputs import Outputs
 
@@ -30,20 +30,24 @@ def baseline(grounds: Grounds, split: str = "validation") -> Path:
     defines = {**settings, "precision": grounds.campaign.model.precision, "corpus": grounds.corpus.fingerprint}
     fingerprint = digest({**defines, "base": grounds.base.digest})[:16]
     out = grounds.workspace.baseline(fingerprint) / "predictions"
-    made = _evaluate(grounds, grounds.campaign, out, split, "baseline", weights=None, seed=0)
+    made = to_end(_evaluate(grounds, grounds.campaign, out, split, "baseline", weights=None, seed=0))
     body = {"fingerprint": fingerprint, "split": split, "sha256": file_sha256(made)}
     grounds.record(kinds.BASELINE_EVALUATED, body, about=("split",))
     return made
 
 
-def evaluate(grounds: Grounds, planned: PlannedRun, split: str = "validation") -> Path | None:
+def evaluate(
+    grounds: Grounds, planned: PlannedRun, split: str = "validation", *, device: int | None = None
+) -> Work[Path | None]:
     """The outputs of a run's best checkpoint on a split; None when the run did not end well."""
     weights = grounds.best_weights(planned)
     if weights is None:
         return None
     run = grounds.spec(planned).run_id
     out = grounds.workspace.run(run) / "predictions"
-    made = _evaluate(grounds, planned.campaign, out, split, run, weights=weights, seed=planned.seed)
+    made = yield from _evaluate(
+        grounds, planned.campaign, out, split, run, weights=weights, seed=planned.seed, device=device
+    )
     verdict = judge(all_rules(), [Outputs.from_lines(read_lines(made))], limits=grounds.campaign.rules.limits)
     for finding in verdict.findings:
         grounds.reporter.say(f"  {finding.severity} {finding.code} {finding.name}: {finding.observed}")
@@ -54,8 +58,16 @@ def evaluate(grounds: Grounds, planned: PlannedRun, split: str = "validation") -
 
 
 def _evaluate(
-    grounds: Grounds, campaign: Campaign, out: Path, split: str, name: str, *, weights: Path | None, seed: int
-) -> Path:
+    grounds: Grounds,
+    campaign: Campaign,
+    out: Path,
+    split: str,
+    name: str,
+    *,
+    weights: Path | None,
+    seed: int,
+    device: int | None = None,
+) -> Work[Path]:
     made = out / f"{split}.jsonl"
     if not made.exists():
         spec = EvaluationSpec(
@@ -69,8 +81,14 @@ def _evaluate(
             out=str(out.resolve()),
         )
         path = spec.write(out / f"{split}.spec.json")
-        step = f"evaluate {name}"
-        follow("testigo.evaluation.worker", path, progress=out / PROGRESS, step=step, reporter=grounds.reporter)
+        yield from follow(
+            "testigo.evaluation.worker",
+            path,
+            progress=out / PROGRESS,
+            step=f"evaluate {name}",
+            reporter=grounds.reporter,
+            device=device,
+        )
     return made
 
 
@@ -88,7 +106,8 @@ def pilot(grounds: Grounds) -> Verdict:
         # One that was killed starts anew; one that failed too: the disk or the GPU may be free by now.
         shutil.rmtree(folder, ignore_errors=True)
         spec = grounds.spec(control).write(folder)
-        follow("testigo.pilot.worker", spec, progress=folder / "phases.json", step="pilot", reporter=grounds.reporter)
+        phases = folder / "phases.json"
+        to_end(follow("testigo.pilot.worker", spec, progress=phases, step="pilot", reporter=grounds.reporter))
     verdict = judge_pilot(folder, grounds.campaign)
     codes = sorted(finding.code for finding in verdict.findings)
     grounds.record(kinds.PILOT_FINISHED, {"fingerprint": folder.name, "ok": verdict.ok, "findings": codes})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from testigo.campaign import planned_runs
+from collections.abc import Callable
+
+from testigo.campaign import PlannedRun, planned_runs
 from testigo.conductor import deliver, judge, look, measure, train
 from testigo.conductor.grounds import Grounds
 from testigo.errors import WorkspaceError
 from testigo.judgement import Comparison
 from testigo.ledger import kinds
+from testigo.training.start import Work, side_by_side, to_end
 
 
 def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
@@ -31,9 +34,9 @@ def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
     look.look(grounds)
     measure.baseline(grounds)
     measure.pilot(grounds)
-    for planned in planned_runs(grounds.campaign):
-        train.train(grounds, planned)
-        measure.evaluate(grounds, planned)
+    side_by_side(
+        [_trained_and_evaluated(grounds, p) for p in planned_runs(grounds.campaign)], at_once=train.at_once(grounds)
+    )
     comparison = judge.compare_runs(grounds)
     if comparison is not None:
         deliver.export(grounds)
@@ -76,7 +79,16 @@ def open_test(grounds: Grounds, *, reason: str, confirmed: bool) -> Comparison |
     measure.baseline(grounds, "test")
     for planned in planned_runs(grounds.campaign):
         if planned.variant == "control":
-            measure.evaluate(grounds, planned, "test")
+            to_end(measure.evaluate(grounds, planned, "test"))
     comparison = judge.compare_runs(grounds, "test")
     deliver.dossier(grounds)
     return comparison
+
+
+def _trained_and_evaluated(grounds: Grounds, planned: PlannedRun) -> Callable[[int], Work[None]]:
+    def work(place: int) -> Work[None]:
+        device = train.device_at(place, grounds)
+        yield from train.train(grounds, planned, device=device)
+        yield from measure.evaluate(grounds, planned, device=device)
+
+    return work

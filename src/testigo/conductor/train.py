@@ -1,10 +1,11 @@
-"""One run after the other, each recorded before it starts."""
+"""A run, recorded before it starts, from where it stood to its end."""
 
 from __future__ import annotations
 
 import fcntl
 import time
 from contextlib import suppress
+from typing import Any
 
 from testigo.campaign import Campaign, PlannedRun
 from testigo.conductor.grounds import Grounds
@@ -12,13 +13,16 @@ from testigo.errors import Interrupted, LedgerError, TestigoError, WorkspaceErro
 from testigo.training import start
 from testigo.training.launchers import local
 from testigo.training.order import Order
+from testigo.training.start import Work
 
 # A worker whose starter was killed ends after its update or validation; this is how long the next start waits for it.
 PATIENCE_SECONDS = 600.0
 
 
-def train(grounds: Grounds, planned: PlannedRun) -> None:
+def train(grounds: Grounds, planned: PlannedRun, *, device: int | None = None) -> Work[None]:
     """One run to its end, from where it stood. Every end is recorded, none is replaced.
+
+    A worker that the system ended for want of memory is such an end too: the campaign goes on with the next run.
 
     Raises
     ------
@@ -33,20 +37,44 @@ def train(grounds: Grounds, planned: PlannedRun) -> None:
         return
     path = spec.write(grounds.workspace.run(spec.run_id))
     try:
-        result = start.train(
+        result = yield from start.train(
             path,
             n_updates=n_updates(planned.campaign, grounds.corpus.counts["train"]),
             reporter=grounds.reporter,
             on_start=lambda pid: ledger.start_run(spec.run_id, pid=pid),
+            device=device,
         )
-    except (TestigoError, local.WorkerDied, OSError, KeyboardInterrupt) as stopped:
+    except (TestigoError, local.WorkerDied, OSError, KeyboardInterrupt, GeneratorExit) as stopped:
+        if isinstance(stopped, local.WorkerDied) and stopped.for_memory:
+            updates, seconds = grounds.progress_of(spec.run_id)
+            result = {"state": "out-of-memory", "cause": str(stopped), "updates": updates, "seconds": seconds}
+            return _record(grounds, spec.run_id, result)
         with suppress(LedgerError):  # a full disk: the next start finds the process gone, and records it then
             updates, seconds = grounds.progress_of(spec.run_id)
             ledger.end_run(spec.run_id, state="interrupted", cause=_cause(stopped), updates=updates, seconds=seconds)
         raise
-    ended = {name: result[name] for name in ("state", "cause", "updates", "seconds")}
-    ledger.end_run(spec.run_id, **ended)
-    grounds.reporter.say(f"run {spec.run_id}: {result['state']} ({result['cause']})")
+    return _record(grounds, spec.run_id, result)
+
+
+def _record(grounds: Grounds, run: str, result: dict[str, Any]) -> None:
+    grounds.ledger.end_run(run, **{name: result[name] for name in ("state", "cause", "updates", "seconds")})
+    grounds.reporter.say(f"run {run}: {result['state']} ({result['cause']})")
+
+
+def at_once(grounds: Grounds) -> int:
+    """How many runs go on side by side."""
+    from testigo.model.device import n_accelerators  # needs torch
+
+    wanted = grounds.campaign.machine.parallel
+    return max(n_accelerators(), 1) if wanted == "auto" else wanted
+
+
+def device_at(place: int, grounds: Grounds) -> int | None:
+    """The accelerator of a run's place among those that go on; None where runs need not share several."""
+    from testigo.model.device import n_accelerators
+
+    n_devices = n_accelerators()
+    return place % n_devices if n_devices > 1 and at_once(grounds) > 1 else None
 
 
 def n_updates(campaign: Campaign, n_rows: int) -> int:

@@ -25,7 +25,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from testigo.campaign import Campaign
 from testigo.errors import TestigoError
 from testigo.model.base import locate
-from testigo.model.device import device, driver_version, synchronise
+from testigo.model.device import device, driver_version, n_accelerators, synchronise
 
 GIB = 1 << 30
 SIDE = 1024
@@ -109,7 +109,7 @@ def _python() -> Link:
 
 
 def _devices() -> Iterator[Link]:
-    n_devices = torch.accelerator.device_count() if device().type != "cpu" else 0
+    n_devices = n_accelerators()
     if not n_devices:
         means = "100 million weights train in minutes to hours, more in days"
         yield Link("device", f"CPU, {torch.backends.cpu.get_cpu_capability()}", means)
@@ -234,7 +234,7 @@ def _disk(folder: Path) -> Link:
 def measured_bytes(folder: Path = Path()) -> dict[str, Any]:
     """Memory, disk and devices in bytes, for machines."""
     memory, disk = psutil.virtual_memory(), shutil.disk_usage(folder)
-    n_devices = torch.accelerator.device_count() if device().type != "cpu" else 0
+    n_devices = n_accelerators()
     devices = [dict(zip(("free_bytes", "total_bytes", "name"), _of_device(n), strict=True)) for n in range(n_devices)]
     return {
         "memory": {"available_bytes": memory.available, "total_bytes": memory.total},

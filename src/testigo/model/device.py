@@ -40,6 +40,11 @@ def device() -> torch.device:
     return current or torch.device("cpu")
 
 
+def n_accelerators() -> int:
+    """How many devices there are beside the CPU."""
+    return torch.accelerator.device_count() if torch.accelerator.is_available() else 0
+
+
 def synchronise() -> None:
     """Wait until the device has done all that was asked, so that clocks and counters speak of finished work."""
     if torch.accelerator.is_available():
@@ -130,7 +135,7 @@ def platform_description() -> dict[str, str | int]:
     described: dict[str, str | int] = {
         "system": f"{platform.system()} {platform.machine()}",
         "device": where.type,
-        "devices": torch.accelerator.device_count() if where.type != "cpu" else 0,
+        "devices": n_accelerators(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "cuda": torch.version.cuda or "",

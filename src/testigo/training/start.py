@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from testigo.training.launchers import local
+
+T = TypeVar("T")
 
 
 class Reporter(Protocol):
@@ -21,16 +24,72 @@ class Reporter(Protocol):
         """A step goes on; `of` is 0 while nobody knows how long it is."""
 
 
-def train(spec: Path, *, n_updates: int, reporter: Reporter, on_start: Callable[[int], object]) -> dict[str, Any]:
-    """Run the training worker of a spec to its end; its result."""
+Work = Generator[None, None, T]
+"""Something that goes on in another process: each step is a short look at it, its value is what came of it."""
+
+
+def to_end(work: Work[T]) -> T:
+    """Wait for one piece of work."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as ended:
+            value: T = ended.value
+            return value
+
+
+def side_by_side(jobs: Sequence[Callable[[int], Work[None]]], *, at_once: int) -> None:
+    """Wait for many, some of them at once; the next begins where one has ended.
+
+    When one raises, the others are ended as by a signal: they save, and a later start goes on with them.
+
+    Parameters
+    ----------
+    jobs
+        Each is begun with the number of the place that it gets, from 0: the device that is free.
+    """
+    waiting = deque(jobs)
+    going: dict[int, Work[None]] = {}
+    try:
+        while waiting or going:
+            for place in sorted(set(range(at_once)) - going.keys())[: len(waiting)]:
+                going[place] = waiting.popleft()(place)
+            for place, work in list(going.items()):
+                try:
+                    next(work)
+                except StopIteration:
+                    del going[place]
+    finally:
+        for work in going.values():
+            work.close()
+
+
+def train(
+    spec: Path,
+    *,
+    n_updates: int,
+    reporter: Reporter,
+    on_start: Callable[[int], object],
+    device: int | None = None,
+) -> Work[dict[str, Any]]:
+    """Run the training worker of a spec to its end; its result.
+
+    Parameters
+    ----------
+    device
+        The accelerator that the worker sees, by number; None shows it all.
+    """
     folder = spec.parent
     (folder / "result.json").unlink(missing_ok=True)
     listen = _listener(folder, n_updates, reporter)
     reporter.progress(f"train {folder.name}", 0, 0, "the model is loaded")
+    worker = local.start("testigo.training.worker", str(spec), log=folder / "log.txt", on_start=on_start, device=device)
     try:
-        for _ in local.start("testigo.training.worker", str(spec), log=folder / "log.txt", on_start=on_start):
+        for _ in worker:
             listen()
+            yield
     finally:
+        worker.close()
         listen()  # its last words, between the last look and its end
     result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     return result
@@ -55,7 +114,9 @@ def _listener(folder: Path, n_updates: int, reporter: Reporter) -> Callable[[], 
     return listen
 
 
-def follow(module: str, spec: Path, *, progress: Path, step: str, reporter: Reporter) -> None:
+def follow(
+    module: str, spec: Path, *, progress: Path, step: str, reporter: Reporter, device: int | None = None
+) -> Work[None]:
     """Run another worker to its end; `progress` is the small file in which it tells how far it is."""
     progress.unlink(missing_ok=True)  # what an earlier worker told
 
@@ -68,10 +129,13 @@ def follow(module: str, spec: Path, *, progress: Path, step: str, reporter: Repo
                 reporter.progress(step, len(told["phases"]), len(told["of"]), told["now"])
 
     reporter.progress(step, 0, 0, "the model is loaded")
+    worker = local.start(module, str(spec), log=spec.with_name("log.txt"), device=device)
     try:
-        for _ in local.start(module, str(spec), log=spec.with_name("log.txt")):
+        for _ in worker:
             listen()
+            yield
     finally:
+        worker.close()
         listen()
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 from testigo.errors import Interrupted, reported_in
@@ -35,6 +35,7 @@ _REPORTS = (
     "RAY_USAGE_STATS_ENABLED",
 )
 GRACE_SECONDS = 30.0
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def environment() -> dict[str, str]:
@@ -45,13 +46,46 @@ def environment() -> dict[str, str]:
     return {**ENVIRONMENT, **os.environ, **{name: ENVIRONMENT[name] for name in _REPORTS}}
 
 
+def only(device: int | None) -> dict[str, str]:
+    """The variables that show a process one accelerator alone: CUDA's, which ROCm reads too."""
+    if device is None:
+        return {}
+    seen = [name for name in os.environ.get(VISIBLE, "").split(",") if name]
+    return {VISIBLE: seen[device] if device < len(seen) else str(device)}
+
+
 class WorkerDied(Exception):
     """A worker ended without a result: by a signal, or by an error of ours. The log has its last words."""
 
-    def __init__(self, exit_code: int, log: Path) -> None:
-        self.exit_code, self.log = exit_code, log
+    def __init__(self, exit_code: int, log: Path, *, for_memory: bool = False) -> None:
+        self.exit_code, self.log, self.for_memory = exit_code, log, for_memory
         how = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
-        super().__init__(f"the worker ended by {how}; its last words are in {log}")
+        why = ": the system's memory had run out" if for_memory else ""
+        super().__init__(f"the worker ended by {how}{why}; its last words are in {log}")
+
+
+def n_killed_for_memory() -> int:
+    """How many processes the system has ended for want of memory, in this control group and on this machine together.
+
+    What counts is whether it grows while a worker dies by SIGKILL.
+    """
+    n_killed = 0
+    for path in (*_own_groups(), Path("/proc/vmstat")):
+        with contextlib.suppress(OSError):
+            lines = path.read_text(encoding="ascii").splitlines()
+            n_killed += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return n_killed
+
+
+def _own_groups() -> Iterator[Path]:
+    """Where the memory controller of this process keeps its counts: version 2, then version 1 of control groups."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
+            _, controllers, place = line.split(":", 2)
+            if not controllers:
+                yield Path(f"/sys/fs/cgroup{place}/memory.events")
+            elif "memory" in controllers.split(","):
+                yield Path(f"/sys/fs/cgroup/memory{place}/memory.oom_control")
 
 
 def interrupted(number: int, where: Path) -> Interrupted:
@@ -65,12 +99,21 @@ def interrupted(number: int, where: Path) -> Interrupted:
 
 
 def start(
-    module: str, *arguments: str, log: Path, on_start: Callable[[int], object] = lambda pid: None
-) -> Iterator[None]:
+    module: str,
+    *arguments: str,
+    log: Path,
+    on_start: Callable[[int], object] = lambda pid: None,
+    device: int | None = None,
+) -> Generator[None, None, None]:
     """Start ``python -m MODULE ARGUMENTS`` and yield about five times a second until it ends.
 
     The caller reads what the worker writes between yields. Standard output and error go to `log`. When the caller is
     interrupted, the worker is asked to save and end, and gets 30 seconds for it.
+
+    Parameters
+    ----------
+    device
+        The only accelerator that the worker sees, by its number among those that this process sees; None shows all.
 
     Raises
     ------
@@ -82,6 +125,7 @@ def start(
         When it ended without either.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
+    killed_before = n_killed_for_memory()
     with log.open("ab") as out:
         begin = out.tell()
         process = subprocess.Popen(
@@ -89,7 +133,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env={**environment(), STARTER: str(os.getpid())},
+            env={**environment(), **only(device), STARTER: str(os.getpid())},
             start_new_session=True,  # the terminal's Ctrl-C reaches us alone, and we pass it on once
         )
         try:
@@ -114,7 +158,8 @@ def start(
             where=str(log.parent),
             action="run the same command again to go on",
         )
-    raise WorkerDied(process.returncode, log)
+    for_memory = process.returncode == -signal.SIGKILL and n_killed_for_memory() > killed_before
+    raise WorkerDied(process.returncode, log, for_memory=for_memory)
 
 
 def finish(module: str, *arguments: str, log: Path, on_start: Callable[[int], object] = lambda pid: None) -> None:
