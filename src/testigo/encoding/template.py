@@ -14,6 +14,8 @@ from testigo.errors import EncodingError
 Message = Mapping[str, Any]
 Tools = Sequence[Mapping[str, Any]]
 PROBE = "TestigoProbe"
+_FIXED_CLOCK = "{%- macro strftime_now(form) -%}{{ date_string }}{%- endmacro -%}"
+"""A declared date also answers a template that asks the clock itself."""
 _HELLO = ({"role": "user", "content": "Hello"},)
 
 
@@ -73,7 +75,7 @@ class Template:
             When the template does not write the assistant's words.
         """
         text = self.conversation([*_HELLO, {"role": "assistant", "content": PROBE}])
-        front, probe, rest = text.rpartition(PROBE)
+        _, probe, rest = text.rpartition(PROBE)
         if not probe:
             raise EncodingError(
                 expected="a chat template that writes the assistant's words",
@@ -81,11 +83,29 @@ class Template:
                 where="the tokenizer's chat template",
                 action="use the template that belongs to this model",
             )
-        asked = self.prompt(_HELLO)
-        lead = front.removeprefix(asked) if front.startswith(asked) else ""
         mark = self.marks.search(rest) if self.marks is not None else None
         end = mark.end() if mark else 0
-        return lead, rest[:end], rest[end:]
+        return self.lead or "", rest[:end], rest[end:]
+
+    @cached_property
+    def lead(self) -> str | None:
+        """What stands between a generation prompt and an answer; None where an answer does not follow its prompt."""
+        front, _, _ = self.conversation([*_HELLO, {"role": "assistant", "content": PROBE}]).rpartition(PROBE)
+        asked = self.prompt(_HELLO)
+        return front.removeprefix(asked) if front.startswith(asked) else None
+
+    def history(self, messages: Sequence[Message], tools: Tools = ()) -> str:
+        """What the template writes of messages once they are answered, up to where an answer begins.
+
+        It is what two different answers have before them in common.
+        """
+        answered = [
+            self.conversation([*messages, {"role": "assistant", "content": words}], tools)
+            for words in (PROBE, "Witness")
+        ]
+        one, other = answered
+        n = next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+        return one[:n].removesuffix(self.lead or "")
 
     @cached_property
     def marks(self) -> re.Pattern[str] | None:
@@ -98,34 +118,19 @@ class Template:
     @cached_property
     def reads_clock(self) -> bool:
         """Whether the template writes the day on which it is rendered."""
-        asked: list[str] = []
-
-        def clock(form: str) -> str:
-            asked.append(form)
-            return form
-
-        if self.is_there and "strftime_now" not in self._given:
-            with contextlib.suppress(Exception):  # a template that refuses the greeting is told where rows are rendered
-                given = {**self._given, "strftime_now": clock}
-                self.tokenizer.apply_chat_template(list(_HELLO), tokenize=False, **given)
-        return bool(asked)
-
-    @cached_property
-    def _given(self) -> dict[str, Any]:
-        """The options; a declared date also answers a template that asks the clock itself."""
-        date = self.options.get("date_string")
-        clock = {} if date is None else {"strftime_now": lambda form: str(date)}
-        return {**clock, **self.options}
+        if not self.is_there or "date_string" in self.options:
+            return False
+        with contextlib.suppress(EncodingError):  # a refused greeting is told where rows are rendered
+            self.prompt(_HELLO)
+            try:
+                self._apply(_HELLO, (), strftime_now="no clock")
+            except TypeError:  # a text was called
+                return True
+        return False
 
     def _render(self, messages: Sequence[Message], tools: Tools, *, add_generation_prompt: bool) -> str:
         try:
-            text = self.tokenizer.apply_chat_template(
-                [dict(message) for message in messages],
-                tools=[dict(tool) for tool in tools] or None,
-                tokenize=False,
-                add_generation_prompt=add_generation_prompt,
-                **self._given,
-            )
+            text = self._apply(messages, tools, add_generation_prompt=add_generation_prompt)
         except Exception as refused:  # a template refuses in its own words and by its own kinds of error
             roles = ", ".join(str(message.get("role")) for message in messages) or "no message"
             raise EncodingError(
@@ -136,6 +141,17 @@ class Template:
                 "take `task.system` out and put its words into the input",
             ) from refused
         return str(text)
+
+    def _apply(self, messages: Sequence[Message], tools: Tools, **options: Any) -> Any:
+        named = [dict(tool) for tool in tools] or None
+        template = self.tokenizer.get_chat_template(tools=named)
+        return self.tokenizer.apply_chat_template(
+            [dict(message) for message in messages],
+            tools=named,
+            chat_template=(_FIXED_CLOCK if "date_string" in self.options else "") + template,
+            tokenize=False,
+            **{**self.options, **options},
+        )
 
 
 def excerpt(text: str, most: int = 600) -> str:

@@ -49,7 +49,13 @@ def find_turns(
         When a turn's bounds cannot be proved; the rendered text is in the error.
     """
     asked = template.prompt(messages, tools)
-    rest = _rest(asked, template.conversation([*messages, answer], tools), answer)
+    said = template.conversation([*messages, answer], tools)
+    began = asked
+    if not said.startswith(asked) and template.lead is not None:
+        # The template writes the question in another way once it is answered (Mistral's leaves the system message out).
+        # The prompt stays what evaluation asks with, and the answer what the template writes after its own history.
+        began = template.history(messages, tools)
+    rest = _rest(began, said, answer)
     text = asked + _with_own_space(rest, answer)
     end, is_closed = _end(template, asked, text)
     return Turns(
@@ -69,10 +75,17 @@ def earlier_turns(
     """
     spans: list[tuple[int, int]] = []
     places = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
+    if places and which == "all" and not template.is_there:
+        raise EncodingError(
+            expected="a chat template, which tells who says what, where earlier turns of the assistant are learned",
+            found="a tokenizer without one",
+            where="the tokenizer",
+            action="use an instruct model with its template, or declare `encoding.turns: last`",
+        )
     for place in places if which == "all" else ():
         said = _said_at(template, messages, place, tools, text)
         asked = template.prompt(messages[:place], tools)
-        rest = _rest(asked, said, messages[place])
+        rest = _rest(asked, said, messages[place], action=_LAST_ALONE)
         end, is_closed = _end(template, asked, asked + rest)
         if not is_closed:
             raise EncodingError(
@@ -107,7 +120,7 @@ def _said_at(template: Template, messages: Sequence[Message], place: int, tools:
         ) from refused
 
 
-def _rest(asked: str, said: str, message: Message) -> str:
+def _rest(asked: str, said: str, message: Message, *, action: str = "") -> str:
     """What the template writes after the generation prompt for a message."""
     if not said.startswith(asked):
         raise EncodingError(
@@ -116,7 +129,8 @@ def _rest(asked: str, said: str, message: Message) -> str:
             found=f"the generation prompt ends with {asked[-60:]!r}, which does not stand before the answer in "
             f"{excerpt(said)}",
             where=_WHERE,
-            action="use a template whose generation prompt is how its assistant's turns begin, or set what it branches "
+            action=action
+            or "use a template whose generation prompt is how its assistant's turns begin, or set what it branches "
             "on with `encoding.template_options`",
         )
     rest = said[len(asked) :]

@@ -19,8 +19,8 @@ def inputs_hold_no_marks(evidence: DataEvidence) -> Finding | Passed:
     What to do: take the marks out of the named rows or write them in another way (`data.clean` does not); keep them
     only when the task is to read such marks.
 
-    Source: transformers' tokenizers turn the text of a special token into that token wherever it stands
-    (`split_special_tokens` is off); Jiang et al. 2024, "ChatBug" (arXiv 2406.12935), on marks in user text.
+    Source: transformers' `apply_chat_template` turns the text of a special token into that token wherever it stands
+    (`sanitize_control_tokens` is off); Jiang et al. 2024, "ChatBug" (arXiv 2406.12935), on marks in user text.
     """
     return _no_pair(
         evidence.marks_in_input,

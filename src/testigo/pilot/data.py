@@ -109,15 +109,15 @@ def _faults(tensors: Tensors) -> tuple[dict[str, list[tuple[str, str]]], int]:
 
 def _of_row(seen: Seen, marks: Marks) -> Iterator[tuple[str, str]]:
     """The faults of one row, and what was seen. A cut is told as such, and not again by what it brings about."""
+    asked, learned = marks.brought(seen)
     if seen.cut:
         yield f"cut {seen.cut}", ""
     elif not seen.learned:
         yield "unsupervised", ""
     elif seen.misses_end:
         yield "end not learned", ""
-    elif not seen.says_target:
+    elif not learned and not seen.says_target:
         yield "target lost", ""
-    asked, learned = marks.brought(seen)
     if asked:
         yield "mark in input", asked
     if learned:

@@ -56,12 +56,8 @@ class Seen:
 
     @property
     def asks_the_same(self) -> bool:
-        """Whether the prompt in the tensors, evaluation's prompt and the template's conversation agree."""
-        template = self.encoder.frame.template
-        asked = self.encoder.prompt_ids(self.raw.fields)
-        whole = template.conversation([*self.messages, self.answer], self.tools)
-        begins = whole.startswith(template.prompt(self.messages, self.tools))
-        return begins and self.row.ids[: self.row.n_before_answer] == asked
+        """Whether the prompt in the tensors is evaluation's prompt, token for token."""
+        return self.row.ids[: self.row.n_before_answer] == self.encoder.prompt_ids(self.raw.fields)
 
     @property
     def cut(self) -> Literal["", "target", "inside", "end"]:
