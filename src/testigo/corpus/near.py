@@ -1,94 +1,143 @@
 """Near-duplicates by MinHash: candidates from signatures, each verified by its exact Jaccard similarity.
 
+Words are taken five at a time; short texts are also compared by five characters, since a word more or less leaves few
+of their word shingles. Shingles that many texts share do not count.
+
 Source: Broder 1997, "On the resemblance and containment of documents"; banding as in Leskovec, Rajaraman and Ullman,
 "Mining of Massive Datasets", chapter 3.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from testigo.corpus.duplicates import normalised
+from testigo.corpus.engine import PERMUTATIONS, band_keys
+from testigo.corpus.texts import Texts, shared_grams
+from testigo.corpus.tokens import Hashes, Places, Tokens, among, character_tokens, row_of
 
-PERMUTATIONS = 128
-WORDS = 5  # words of a shingle
-SHORT = 2 * WORDS  # texts with fewer words have too few word shingles: they are compared by characters
-_PRIME = np.uint64((1 << 31) - 1)  # a Mersenne prime: products of two 31-bit numbers fit into 64 bits
+SHINGLE = 5  # words or characters
+_SHAPE = row_of(SHINGLE)
+FEW_WORDS = 2 * SHINGLE  # texts with fewer words are compared by characters alone
+SHORT = 4 * SHINGLE  # texts with fewer words are compared by characters too
+MISSED = 0.02  # pairs exactly at the limit that banding may miss; of pairs 0.05 above it fewer than one in 900
+CROWD = 100  # of a bucket with more texts, each is compared with so many others, in another order in each band
+AT_ONCE = 100_000  # texts for which the engine makes keys at a time
 
-Signatures = npt.NDArray[np.uint64]
+Pairs = dict[tuple[int, int], float]
+"""Two places in `Texts`, the lower first, and their similarity."""
 
 
-def near_pairs(texts: Sequence[str], similarity: float) -> tuple[tuple[int, int, float], ...]:
+def near_pairs(texts: Sequence[str], similarity: float, engine: str = "local") -> tuple[tuple[int, int, float], ...]:
     """Pairs of places whose texts have at least this Jaccard similarity of shingles, with the similarity.
 
     Of texts that are equal after normalisation each later one is paired, with 1.0, with the first alone, and the first
     stands for all of them: a thousand copies are a thousand pairs, not half a million.
     """
-    first: dict[str, int] = {}
-    copies = []
-    for place, text in enumerate(texts):
-        kept = first.setdefault(normalised(text), place)
-        if kept != place:
-            copies.append((kept, place, 1.0))
-    places = list(first.values())
-    shingles = [_shingles(text) for text in first]
-    pairs = []
-    for one, other in _candidates(_signatures(shingles), similarity):
-        common = np.intersect1d(shingles[one], shingles[other], assume_unique=True).size
-        jaccard = common / (shingles[one].size + shingles[other].size - common)
-        if jaccard >= similarity:
-            pairs.append((places[one], places[other], round(jaccard, 6)))
-    return tuple(sorted(copies + pairs))
+    distinct = Texts.of(texts)
+    copies = [(places[0], place, 1.0) for places in distinct.rows for place in places[1:]]
+    found = near_texts(distinct, similarity, engine)
+    return tuple(sorted(copies + [(distinct.rows[a][0], distinct.rows[b][0], s) for (a, b), s in found.items()]))
 
 
-def _shingles(text: str) -> npt.NDArray[np.uint64]:
-    """Distinct 31-bit hashes of the shingles of a text: word shingles, or of short texts character shingles."""
-    words = text.split()
-    if len(words) >= SHORT:
-        parts = {" ".join(words[at : at + WORDS]) for at in range(len(words) - WORDS + 1)}
-    else:
-        parts = {text[at : at + WORDS] for at in range(max(1, len(text) - WORDS + 1))}
-    hashes = (hashlib.blake2b(part.encode(), digest_size=8).digest() for part in parts)
-    numbers = np.frombuffer(b"".join(hashes), dtype="<u8")
-    return np.unique(numbers.astype(np.uint64) % _PRIME)
-
-
-def _signatures(shingles: Sequence[npt.NDArray[np.uint64]]) -> Signatures:
-    """The least value of each permutation h -> (a·h + b) mod p over a text's shingles: (texts, permutations)."""
-    random = np.random.default_rng(1997)  # fixed: the same texts give the same pairs on any machine
-    a = random.integers(1, int(_PRIME), PERMUTATIONS, dtype=np.uint64)
-    b = random.integers(0, int(_PRIME), PERMUTATIONS, dtype=np.uint64)
-    signatures = np.empty((len(shingles), PERMUTATIONS), dtype=np.uint64)
-    for place, hashes in enumerate(shingles):
-        signatures[place] = ((hashes[:, None] * a + b) % _PRIME).min(axis=0)  # (shingles, permutations) -> minimum
-    return signatures
-
-
-def _candidates(signatures: Signatures, similarity: float) -> set[tuple[int, int]]:
-    """Pairs that agree in all of the rows of at least one band.
-
-    With r rows a band, a pair of similarity s is missed with probability (1 - s^r)^(128 / r). The largest r is taken
-    that misses less than one pair in a thousand at the limit; exact verification follows, so a small r costs only time.
-    """
-    divisors = [r for r in range(1, PERMUTATIONS + 1) if PERMUTATIONS % r == 0]
-    r = max([r for r in divisors if (1 - similarity**r) ** (PERMUTATIONS // r) < 1e-3], default=1)
-    pairs: set[tuple[int, int]] = set()
-    for start in range(0, PERMUTATIONS, r):
-        band = np.ascontiguousarray(signatures[:, start : start + r])
-        members: dict[bytes, list[int]] = defaultdict(list)
-        for place in range(len(band)):
-            members[band[place].tobytes()].append(place)
-        for places in members.values():
-            pairs.update(_pairs(places))
+def near_texts(texts: Texts, similarity: float, engine: str = "local") -> Pairs:
+    """Pairs of distinct texts: the higher similarity of words and, for short ones, of characters."""
+    lengths = texts.words.lengths
+    long = np.flatnonzero(lengths >= FEW_WORDS)
+    pairs = _near(texts, texts.words, long, similarity, engine)
+    short = np.flatnonzero(lengths < SHORT)
+    spelled = character_tokens([texts.normalised[text] for text in short])
+    own = Texts(
+        tuple(_letters(texts.normalised[text]) for text in short),
+        tuple((int(text),) for text in short),
+        np.flatnonzero(np.isin(short, texts.sample)),
+    )
+    by_letter = _near(own, spelled, np.flatnonzero(spelled.lengths >= SHINGLE), similarity, engine)
+    for (one, other), jaccard in by_letter.items():
+        pair = (int(short[one]), int(short[other]))
+        pairs[pair] = max(jaccard, pairs.get(pair, 0.0))
     return pairs
 
 
-def _pairs(places: list[int]) -> Iterator[tuple[int, int]]:
-    for at, one in enumerate(places):
-        for other in places[at + 1 :]:
-            yield one, other
+def _letters(text: str) -> str:
+    """A text's characters as words, for an engine that knows shingles of words."""
+    return " ".join(text.replace(" ", "_"))
+
+
+def _near(texts: Texts, tokens: Tokens, chosen: Places, similarity: float, engine: str) -> Pairs:
+    if len(chosen) < 2:
+        return {}
+    shared = shared_grams(tokens, _SHAPE, texts)
+    r = rows_a_band(similarity)
+    keys, places = [], []
+    for at in range(0, len(chosen), AT_ONCE):
+        block = chosen[at : at + AT_ONCE]
+        spoken = _without_shared(texts, tokens, block, shared)
+        own = np.array([text for text in block if spoken.get(text, " ")], dtype=np.int64)
+        if not len(own):
+            continue
+        table = band_keys([spoken.get(text) or texts.normalised[text] for text in own], SHINGLE, r, engine)
+        keys.append(np.stack([np.asarray(table[f"key{band}"]) for band in range(PERMUTATIONS // r)]))
+        places.append(own)
+    if not keys:
+        return {}
+    pairs: Pairs = {}
+    sets: dict[int, Hashes] = {}
+    for one, other in _candidates(np.concatenate(keys, axis=1), np.concatenate(places)):
+        if one not in sets:  # the pairs come ordered by their first text
+            sets = {one: np.unique(tokens.grams_of(one, _SHAPE))}
+        jaccard = _jaccard(sets[one], np.unique(tokens.grams_of(other, _SHAPE)), shared)
+        if jaccard >= similarity:
+            pairs[one, other] = round(jaccard, 6)
+    return pairs
+
+
+def rows_a_band(similarity: float) -> int:
+    """How many of the permutations make one key.
+
+    With r of them a key, a pair of similarity s is missed with probability (1 - s^r)^(128 / r). The largest r is taken
+    that misses at most `MISSED` of the pairs at the limit; exact verification follows, so a small r costs only time.
+    """
+    fits = [r for r in range(1, PERMUTATIONS + 1) if (1 - similarity**r) ** (PERMUTATIONS // r) <= MISSED]
+    return max(fits, default=1)
+
+
+def _without_shared(texts: Texts, tokens: Tokens, block: Places, shared: Hashes) -> dict[int, str]:
+    """For the texts of a block that hold shared shingles: the words of their other shingles, one after the other."""
+    if not len(shared):
+        return {}
+    spoken = {}
+    for owners, hashes in tokens.grams(_SHAPE, block):
+        for text in np.unique(owners[among(hashes, shared)]):
+            own = ~among(tokens.grams_of(int(text), _SHAPE), shared)
+            kept = np.convolve(own, np.ones(SHINGLE, dtype=int)) > 0
+            words = texts.normalised[text].split(" ")
+            spoken[int(text)] = " ".join(word for word, is_kept in zip(words, kept, strict=True) if is_kept)
+    return spoken
+
+
+def _jaccard(one: Hashes, other: Hashes, shared: Hashes) -> float:
+    """The similarity without the shared shingles that both hold; a shared one that only one holds is a difference."""
+    common = np.intersect1d(one, other, assume_unique=True)
+    template = int(among(common, shared).sum())
+    return (common.size - template) / max(one.size + other.size - common.size - template, 1)
+
+
+def _candidates(keys: Hashes, places: Places) -> Iterator[tuple[int, int]]:
+    """Pairs that agree in at least one key, each once, in order. `keys` has the shape (bands, texts)."""
+    found = [np.zeros((0,), dtype=np.int64)]
+    n = int(places.max()) + 1
+    random = np.random.default_rng(1997)  # fixed: the same texts give the same pairs on any machine
+    for band in keys:
+        mixed = random.permutation(len(places))  # in a crowd each band shows each text to others
+        order = mixed[np.argsort(band[mixed], kind="stable")]
+        ordered = band[order]
+        for distance in range(1, min(CROWD, len(places))):
+            same = np.flatnonzero(ordered[distance:] == ordered[:-distance])
+            if not len(same):
+                break
+            ends = np.sort(places[np.stack([order[same], order[same + distance]])], axis=0)
+            found.append(ends[0] * n + ends[1])
+    for number in np.unique(np.concatenate(found)):
+        yield int(number // n), int(number % n)
