@@ -49,6 +49,7 @@ FULL: dict[str, Any] = {
             "contained": "drop",
             "conflicts": "report",
         },
+        "engine": "local",
         "split": {"train": 0.6, "validation": 0.2, "test": 0.2, "seed": 7},
     },
     "model": {
@@ -137,6 +138,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "data.duplicates.overlap_policy": {"data.duplicates.overlap_policy": "report"},
     "data.duplicates.contained": {"data.duplicates.contained": "report"},
     "data.duplicates.conflicts": {"data.duplicates.conflicts": "drop"},
+    "data.engine": {"data.engine": "ray"},
     "data.split.train": {"data.split.train": 0.5, "data.split.test": 0.3},
     "data.split.validation": {"data.split.validation": 0.1, "data.split.test": 0.3},
     "data.split.test": {"data.split.test": "copy.jsonl", "data.split.train": 0.8},
@@ -267,7 +269,7 @@ def test_settings_of_classes_are_part_of_the_identity(folder: Path, classes: dic
 
 
 def test_the_list_of_what_defines_no_result_is_short_and_fixed() -> None:
-    where = ("machine.launcher", "machine.parallel")
+    where = ("machine.launcher", "machine.parallel", "data.engine")
     assert ("campaign", "question", "language", "track", "budget", *where) == DEFINES_NO_RESULT
 
 

@@ -28,7 +28,9 @@ from testigo.campaign.sections import (
 )
 from testigo.errors import CampaignError
 
-DEFINES_NO_RESULT = ("campaign", "question", "language", "track", "budget", "machine.launcher", "machine.parallel")
+DEFINES_NO_RESULT = (
+    "campaign", "question", "language", "track", "budget", "machine.launcher", "machine.parallel", "data.engine",
+)  # fmt: skip
 """Keys that can change without changing any result: they are no part of the identity."""
 
 

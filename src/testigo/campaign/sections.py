@@ -188,6 +188,9 @@ class Data(Section):
     space), `drop-empty` (rows without input or target are left out and counted)."""
     duplicates: Duplicates = Duplicates()
     """Copies and near-copies."""
+    engine: Literal["local", "ray"] = "local"
+    """Where near-duplicates are searched for: on this machine, or on the Ray cluster that the environment variable
+    `RAY_ADDRESS` names (without it: a cluster that runs here, or one that is started). The result is the same."""
     split: Split
     """Train, validation and test."""
 

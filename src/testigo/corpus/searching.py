@@ -25,6 +25,16 @@ MEMBERS = 1000  # pairs of rows that are told of two texts, each of which many r
 
 
 @dataclass(frozen=True)
+class Limits:
+    """From when on texts are alike; None does not look."""
+
+    near: float | None = 0.8
+    """The least Jaccard similarity."""
+    overlap: float | None = 0.5
+    """The least share of 8-grams in common."""
+
+
+@dataclass(frozen=True)
 class Likeness:
     """How two places, the lower first, are alike; `is_turned`: it is the higher one that is contained or covered."""
 
@@ -50,9 +60,10 @@ def find_duplicates(placed: Sequence[PlacedRow], campaign: Campaign) -> Found:
     told = {frozenset((pair.one, pair.other)) for pair in pairs}
     prompts = [text_of(one.row.fields[task.input]) for one in placed]
     answers = [text_of(one.row.fields[task.target]) for one in placed]
-    by_prompt = alike(prompts, answers, near=wanted.near, overlap=wanted.overlap)
+    limits = Limits(wanted.near, wanted.overlap)
+    by_prompt = alike(prompts, limits, beside=answers, engine=campaign.data.engine)
     long = [answer if len(answer.split()) >= FEW_WORDS else "" for answer in answers]
-    by_answer = alike(long, near=wanted.near, overlap=wanted.overlap)
+    by_answer = alike(long, limits, engine=campaign.data.engine)
     plain = [normalised(answer) for answer in answers]
     for (one, other), likeness in by_prompt.items():
         is_both = plain[one] == plain[other] or (one, other) in by_answer
@@ -64,9 +75,7 @@ def find_duplicates(placed: Sequence[PlacedRow], campaign: Campaign) -> Found:
     return Found().and_also(pairs)
 
 
-def alike(
-    values: Sequence[str], beside: Sequence[str] = (), *, near: float | None, overlap: float | None
-) -> Likenesses:
+def alike(values: Sequence[str], limits: Limits, *, beside: Sequence[str] = (), engine: str = "local") -> Likenesses:
     """Pairs of rows (the lower place first) with different texts that are alike, beyond what chance explains.
 
     Parameters
@@ -75,17 +84,13 @@ def alike(
         What each row says.
     beside
         What it says besides: its answer, where the values are prompts.
-    near
-        The least Jaccard similarity of near texts; None does not look for them.
-    overlap
-        The least share of 8-grams in common; None does not look for them.
     """
     plain = [normalised(value) for value in beside]
     texts = Texts.of(values, plain)
     evidence = Evidence(texts)
     found: Likenesses = {}
-    if near is not None:
-        for (one, other), similarity in near_texts(texts, near).items():
+    if limits.near is not None:
+        for (one, other), similarity in near_texts(texts, limits.near, engine).items():
             if evidence.is_more_than_chance(one, other):
                 found[one, other] = Likeness("near", similarity)
     for shorter, longer in contained(texts):
@@ -93,10 +98,10 @@ def alike(
         if (evidence.is_told_apart if has_same_answer else evidence.is_more_than_chance)(shorter, longer):
             places = (min(shorter, longer), max(shorter, longer))
             found.setdefault(places, Likeness("contained", 1.0, shorter > longer))
-    if overlap is not None:
-        for both in overlaps(texts, overlap, found):
+    if limits.overlap is not None:
+        for both in overlaps(texts, limits.overlap, found):
             if evidence.is_more_than_chance(both.one, both.other, both.words):
-                kind: Kind = "overlap" if both.coverage >= overlap else "passage"
+                kind: Kind = "overlap" if both.coverage >= limits.overlap else "passage"
                 found[both.one, both.other] = Likeness(kind, round(both.coverage, 6), both.is_of_other)
     return dict(_by_rows(found, texts))
 
