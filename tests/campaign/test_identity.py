@@ -143,6 +143,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "data.split.validation": {"data.split.validation": 0.1, "data.split.test": 0.3},
     "data.split.test": {"data.split.test": "copy.jsonl", "data.split.train": 0.8},
     "data.split.seed": {"data.split.seed": 8},
+    "data.split.cuts": {"data.split.cuts": "fitted"},
+    "data.split.time.field": {"data.split.time": {"field": "date"}},
+    "data.split.time.embargo": {"data.split.time": {"field": "date", "embargo": 7}},
+    "data.unit": {"data.unit": "customer of the shop"},
     "model.base": {"model.base": "path:other"},
     "model.adapter.method": {"model.adapter": {"method": "full"}},
     "model.adapter.rank": {"model.adapter.rank": 16},
@@ -269,7 +273,7 @@ def test_settings_of_classes_are_part_of_the_identity(folder: Path, classes: dic
 
 
 def test_the_list_of_what_defines_no_result_is_short_and_fixed() -> None:
-    where = ("machine.launcher", "machine.parallel", "data.engine")
+    where = ("machine.launcher", "machine.parallel", "data.engine", "data.unit")
     assert ("campaign", "question", "language", "track", "budget", *where) == DEFINES_NO_RESULT
 
 

@@ -22,6 +22,7 @@ from testigo.gates import (
     MemoryEvidence,
     OverfitEvidence,
     ResumeEvidence,
+    SplitEvidence,
     UpdateEvidence,
     ValidationEvidence,
     from_json,
@@ -99,6 +100,7 @@ def test_all_kinds_are_exported() -> None:
         MemoryEvidence,
         OverfitEvidence,
         ResumeEvidence,
+        SplitEvidence,
         UpdateEvidence,
         ValidationEvidence,
     }

@@ -17,6 +17,7 @@ from testigo.watch import all_rules as watch_rules
 RULES = all_rules()
 
 LETTERS = {
+    "SplitEvidence": "D",
     "DataEvidence": "DE",
     "ForwardEvidence": "F",
     "BackwardEvidence": "B",

@@ -107,6 +107,7 @@ class _Run:
             f"no {name} was collected": "the pilot of a Trainer does not save or resume"
             for name in ("ExportEvidence", "ResumeEvidence")
         }
+        self.why["no SplitEvidence was collected"] = "the rows were split before the Trainer saw them"
 
     def go(self, trainer: Any, kept: Any) -> None:
         """Every phase in order; a phase that cannot run does not keep the next from running."""

@@ -30,6 +30,7 @@ from testigo.errors import CampaignError
 
 DEFINES_NO_RESULT = (
     "campaign", "question", "language", "track", "budget", "machine.launcher", "machine.parallel", "data.engine",
+    "data.unit",
 )  # fmt: skip
 """Keys that can change without changing any result: they are no part of the identity."""
 

@@ -10,7 +10,8 @@ from typing import Any
 from testigo.campaign.document import Place
 from testigo.campaign.fault import Fault
 from testigo.campaign.known import Known
-from testigo.campaign.sections import CLASS_KINDS, METRICS
+from testigo.campaign.sections import BEGIN, CLASS_KINDS, METRICS
+from testigo.campaign.split_checks import split_faults
 from testigo.campaign.task_checks import task_faults
 from testigo.campaign.wording import describe, suggestion
 
@@ -190,7 +191,7 @@ def _split_files(known: Known) -> Iterator[Fault]:
     seen: dict[str, str] = {}
     for key in ("data.source", "data.split.validation", "data.split.test"):
         name = known(key)
-        if not isinstance(name, str):
+        if not isinstance(name, str) or name.startswith(BEGIN):
             continue
         plain = str(Path(name))
         if plain in seen:
@@ -362,6 +363,7 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     _one_process,
     _adapter_settings,
     _shares,
+    split_faults,
     _split_files,
     _policies,
     _metrics,

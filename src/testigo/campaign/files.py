@@ -12,6 +12,7 @@ from testigo.campaign.checks import base_faults, revision_faults
 from testigo.campaign.document import Place
 from testigo.campaign.fault import Fault
 from testigo.campaign.known import Known
+from testigo.campaign.sections import BEGIN
 from testigo.campaign.wording import describe, suggestion
 
 _SOURCES = (".jsonl", ".ndjson", ".csv", ".parquet")
@@ -30,7 +31,7 @@ def _named_files(known: Known, folder: Path) -> Iterator[Fault]:
     rules = known("rules.files")
     named += [(("rules", "files", n), name) for n, name in enumerate(rules if isinstance(rules, list | tuple) else ())]
     for place, name in named:
-        if not isinstance(name, str):
+        if not isinstance(name, str) or (place[:2] == ("data", "split") and name.startswith(BEGIN)):
             continue
         if place[0] != "data":
             yield from filter(None, [_missing_file(place, name, folder)])

@@ -152,17 +152,47 @@ class Duplicates(Section):
     """Rows with the same input and another target: `drop` them from training, `refuse` the data, or `report` them."""
 
 
+class Time(Section):
+    """A split by time: the newest rows are test, those before them validation, the older ones train."""
+
+    field: Text
+    """The row's field with its time: an ISO date, with or without the time of day, or a number such as the year."""
+    embargo: float = Field(default=0.0, ge=0)
+    """The gap before validation and before test, in days (of a number in its own unit): its rows are left out and
+    counted, since they are too near to what comes after."""
+
+
+BEGIN = "from "
+"""How a boundary in time begins: `from 2025-03-01`."""
+
+
 class Split(Section):
     """Which rows train, which guide and which decide. Groups and near-duplicates are never torn apart."""
 
     train: float = Field(default=1.0, gt=0, le=1, json_schema_extra=_the_rest)
     """The share of `source` that is trained on. Left out: what validation and test leave over."""
     validation: Share | Text
-    """A share of `source`, or a source of its own."""
+    """A share of `source`, or a source of its own; beside `time` a share, or a boundary: `from 2025-03-01`."""
     test: Share | Text
-    """A share of `source`, or a source of its own. It is sealed until `testigo open-test`."""
+    """The same. It is sealed until `testigo open-test`."""
     seed: int = Field(default=0, ge=0, le=2**32 - 1)
     """Another seed is another split."""
+    cuts: Literal["auto", "fixed", "fitted"] = "auto"
+    """`fixed`: each group's split follows from its name alone, so rows added later move none; shares hold by chance.
+    `fitted`: shares hold within three points in each category; rows added later may move a few groups. `auto`: fixed
+    where validation and test can expect ten groups each, else fitted."""
+    time: Time | None = None
+    """Split by time instead. `null`: by groups, whatever their time."""
+
+    def begin(self, name: str) -> str | None:
+        """The boundary in time at which a split begins, as it is written; None when it is no boundary."""
+        value = getattr(self, name)
+        return value.removeprefix(BEGIN).strip() if isinstance(value, str) and value.startswith(BEGIN) else None
+
+    def file(self, name: str) -> str | None:
+        """The source of its own that a split has; None when it is a share or a boundary."""
+        value = getattr(self, name)
+        return value if isinstance(value, str) and self.begin(name) is None else None
 
     @classmethod
     def filled(cls, data: Any) -> Any:
@@ -183,6 +213,9 @@ class Data(Section):
     """The field that names a row. Ids are unique."""
     group: Text | None = None
     """The field (customer, patient, document) whose rows all stay in one split."""
+    unit: Text | None = None
+    """What a group is, in a word: conversation, patient, document. Messages and the report use it; it changes nothing
+    else. `null`: the name of the group's field."""
     clean: tuple[Literal["unicode", "strip", "spaces", "drop-empty"], ...] = Field(default=(), strict=False)
     """In order: `unicode` (NFC), `strip` (no white space at the ends), `spaces` (each run of white space becomes one
     space), `drop-empty` (rows without input or target are left out and counted)."""

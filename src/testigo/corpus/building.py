@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from testigo.corpus.assignment import assign, prove, refuse_empty, unit_of
 from testigo.corpus.checking import check_rows
 from testigo.corpus.cleaning import Cleaned, clean
 from testigo.corpus.images import examine, is_image
 from testigo.corpus.leaks import drop_copies, settle_leaks, told_duplicates
+from testigo.corpus.pairs import Found
 from testigo.corpus.reading import Reading, read_into
 from testigo.corpus.row import Part, PlacedRow, Row, digest_of
 from testigo.corpus.searching import find_duplicates
-from testigo.corpus.splitting import ORDER, TOLERANCE, join_components, split_rows
-from testigo.corpus.storage import FILES, FORMAT, Corpus, find_fault, open_corpus, write_corpus
-from testigo.errors import DataError, Problem
+from testigo.corpus.splitting import TOLERANCE
+from testigo.corpus.storage import FILES, FORMAT, Corpus, find_fault, open_corpus, rename_unit, write_corpus
+from testigo.errors import DataError
 
 if TYPE_CHECKING:
     from testigo.campaign import Campaign
@@ -59,16 +60,17 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
     folder = folder_for(fingerprint)
     fault = find_fault(folder, fingerprint) if folder.exists() else None
     if folder.exists() and fault is None:
-        whole = open_corpus(folder)
-        return Corpus(fingerprint, folder, whole.manifest, f"reused {folder.name[:10]}: same rows, rules and split")
+        manifest = rename_unit(folder, open_corpus(folder).manifest, unit_of(campaign))
+        return Corpus(fingerprint, folder, manifest, f"reused {folder.name[:10]}: same rows, rules and split")
     images, problems = examine(placed, campaign.task.input)
     if problems:
         raise DataError(problems=problems)
     copies = drop_copies(placed, campaign)
     found = find_duplicates(copies.kept, campaign)
-    settled = settle_leaks(_split(campaign, copies.kept, found.edges), found, copies.kept, campaign)
+    assigned = assign(campaign, copies.kept, found.edges, copies.exact, placed)
+    settled = settle_leaks(assigned.splits, _between(found, assigned.splits), copies.kept, campaign)
     splits = settled.splits
-    _refuse_empty(splits, [one.row for one in copies.kept if one.part == "source"])
+    refuse_empty(splits, [one.row for one in copies.kept if one.part == "source"], assigned.facts)
     manifest = {
         "fingerprint": fingerprint,
         "sources": reading.sources,
@@ -76,9 +78,11 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
         "clean": cleaned.steps,
         "dropped": [{"where": raw.where, "reason": reason} for raw, reason in cleaned.dropped]
         + copies.dropped
+        + assigned.dropped
         + settled.dropped,
         "duplicates": told_duplicates(found.and_also(copies.exact), splits, placed, campaign),
         "split_rule": _rule(campaign),
+        "split": {**assigned.facts, "proofs": prove(splits, found.pairs, assigned.facts.get("time"))},
         **({"images": images} if images else {}),
     }
     roots = {one.row.id: one.root for one in copies.kept if one.root and is_image(one.row.fields[campaign.task.input])}
@@ -87,15 +91,21 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
     return Corpus(fingerprint, folder, manifest, note)
 
 
+def _between(found: Found, splits: dict[str, list[Row]]) -> Found:
+    """The pairs both of whose rows are in a split: a split by time leaves rows out."""
+    ids = {row.id for rows in splits.values() for row in rows}
+    return Found(tuple(pair for pair in found.pairs if pair.one in ids and pair.other in ids))
+
+
 def _read_all(campaign: Campaign) -> Reading:
     reading = Reading()
     split = campaign.data.split
     field = campaign.task.input if str(campaign.task.kind) == "image-classification" else None
     read_into(reading, campaign.data.source, campaign.folder, "source", field)
-    if isinstance(split.validation, str):
-        read_into(reading, split.validation, campaign.folder, "validation", field)
-    if isinstance(split.test, str):
-        read_into(reading, split.test, campaign.folder, "test", field)
+    parts: tuple[Part, ...] = ("validation", "test")
+    for part in parts:
+        if file := split.file(part):
+            read_into(reading, file, campaign.folder, part, field)
     return reading
 
 
@@ -118,61 +128,12 @@ def _rule(campaign: Campaign) -> dict[str, Any]:
         "clean": list(data.clean),
         "duplicates": data.duplicates.model_dump(),
         "near": data.duplicates.near,
-        "shares": {name: "a file" if isinstance(share, str) else share for name, share in shares.items()},
+        "shares": {name: "a file" if data.split.file(name) else share for name, share in shares.items()},
         "seed": data.split.seed,
+        "cuts": data.split.cuts,
+        "time": data.split.time.model_dump() if data.split.time else None,
         "tolerance": TOLERANCE,
     }
-
-
-def _split(campaign: Campaign, kept: Sequence[PlacedRow], pairs: Sequence[tuple[str, str]]) -> dict[str, list[Row]]:
-    split = campaign.data.split
-    shares = {name: getattr(split, name) for name in ORDER if not isinstance(getattr(split, name), str)}
-    own = [place for place, one in enumerate(kept) if one.part == "source"]
-    rows = [kept[place].row for place in own]
-    position = {row.id: number for number, row in enumerate(rows)}
-    inside = [(position[a], position[b]) for a, b in pairs if a in position and b in position]
-    names = split_rows(rows, join_components(rows, inside), shares, split.seed) if rows else []
-    splits: dict[str, list[Row]] = {name: [] for name in FILES}
-    for row, name in zip(rows, names, strict=True):
-        splits[name].append(row)
-    for one in kept:
-        if one.part != "source":
-            splits[one.part].append(one.row)
-    _refuse_straddling(splits)
-    return splits
-
-
-def _refuse_straddling(splits: dict[str, list[Row]]) -> None:
-    """Splits made here never straddle; files that the user gave may."""
-    where: dict[str, set[str]] = defaultdict(set)
-    for name, rows in splits.items():
-        for row in rows:
-            where[row.group].add(name)
-    problems = [
-        Problem(
-            "a group in one split only",
-            f"the group '{group}' in {' and '.join(sorted(names))}",
-            "data.split",
-            "move the group's rows into one file",
-        )
-        for group, names in sorted(where.items())
-        if len(names) > 1
-    ]
-    if problems:
-        raise DataError(problems=problems)
-
-
-def _refuse_empty(splits: dict[str, list[Row]], rows: Sequence[Row]) -> None:
-    for name in FILES:
-        if not splits[name]:
-            groups = Counter(row.group for row in rows)
-            largest = f", the largest with {groups.most_common(1)[0][1]}" if groups else ""
-            raise DataError(
-                expected=f"rows for {name}",
-                found=f"none: {len(rows)} rows in {len(groups)} groups{largest}, some joined by near-duplicates",
-                where="data.split",
-                action="give more rows or groups, another share, or a file; or raise `data.duplicates.near`",
-            )
 
 
 assert set(get_args(Part)) == {"source", *FILES}

@@ -16,6 +16,7 @@ import psutil
 
 from testigo.corpus.images import FOLDER, SEALED_FOLDER, image_bytes, is_image, stored_name
 from testigo.corpus.row import Row, digest_of, file_digest
+from testigo.disk import write_atomically
 from testigo.errors import DataError, WorkspaceError
 
 FORMAT = 1
@@ -141,8 +142,7 @@ def write_corpus(
         if "images" in whole:
             whole["images"] = {**whole["images"], "files": n_images}
         whole["sha256"] = _own_digest(whole)
-        text = json.dumps(whole, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-        (aside / "manifest.json").write_text(text, encoding="utf-8")
+        (aside / "manifest.json").write_text(_text_of(whole), encoding="utf-8")
         for path in (*(aside / file for file in FILES.values()), aside / "manifest.json", aside / "sealed", aside):
             _sync(path)
         _take_place(aside, folder)
@@ -156,6 +156,21 @@ def write_corpus(
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return whole
+
+
+def rename_unit(folder: Path, manifest: Mapping[str, Any], unit: str) -> dict[str, Any]:
+    """The manifest with the campaign's present word for what is never torn apart; the rows do not depend on it."""
+    told = manifest.get("split", {})
+    if told.get("unit", unit) == unit:
+        return dict(manifest)
+    renamed = {**manifest, "split": {**told, "unit": unit}}
+    renamed["sha256"] = _own_digest(renamed)
+    write_atomically(folder / "manifest.json", _text_of(renamed))
+    return renamed
+
+
+def _text_of(manifest: Mapping[str, Any]) -> str:
+    return json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 def _remove_left_by_the_dead(folder: Path) -> None:

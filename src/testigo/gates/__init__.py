@@ -20,6 +20,7 @@ from testigo.gates.forward import ForwardEvidence
 from testigo.gates.memory import MemoryEvidence
 from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.resume import ResumeEvidence
+from testigo.gates.splits import SplitEvidence
 from testigo.gates.update import UpdateEvidence
 from testigo.gates.validation import ValidationEvidence
 
@@ -32,6 +33,7 @@ __all__ = [
     "MemoryEvidence",
     "OverfitEvidence",
     "ResumeEvidence",
+    "SplitEvidence",
     "UpdateEvidence",
     "ValidationEvidence",
     "all_rules",

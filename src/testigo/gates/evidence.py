@@ -17,11 +17,13 @@ from testigo.gates.forward import ForwardEvidence
 from testigo.gates.memory import MemoryEvidence
 from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.resume import ResumeEvidence
+from testigo.gates.splits import SplitEvidence
 from testigo.gates.update import UpdateEvidence
 from testigo.gates.validation import ValidationEvidence
 
 Evidence: TypeAlias = (
     DataEvidence
+    | SplitEvidence
     | ForwardEvidence
     | BackwardEvidence
     | UpdateEvidence

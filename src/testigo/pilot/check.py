@@ -11,6 +11,7 @@ from testigo.campaign import Campaign
 from testigo.corpus import Corpus, Row
 from testigo.encoding import EncodedRow, Encoder, Lengths
 from testigo.gates import ValidationEvidence
+from testigo.gates.splits import splits_from
 from testigo.model.base import BaseFiles
 from testigo.model.encoder import encoder_for
 from testigo.model.load import load_config, load_tokenizer
@@ -65,7 +66,9 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
         max_new_tokens=campaign.evaluation.max_new_tokens,
         target_longest_tokens=max(row.n_answer for rows in encoded.values() for row in rows),
     )
-    verdict = judge_evidence([data.collect(tensors), outputs], campaign, phases=("data",), also=("V109",))
+    verdict = judge_evidence(
+        [data.collect(tensors), splits_from(corpus.manifest), outputs], campaign, phases=("data",), also=("V109",)
+    )
     summaries = {split: _summary(rows, lengths[split]) for split, rows in encoded.items()}
     return Checked(verdict, encoder, encoded, raw, summaries)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from testigo.disk import write_json
 from testigo.errors import exit_code_of
 from testigo.gates.evidence import Evidence, to_json
+from testigo.gates.splits import splits_from
 from testigo.model.adapter import trained
 from testigo.model.device import platform_description
 from testigo.model.digest import weights_sha256
@@ -72,6 +73,7 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
     with phases.measure("data", f"{len(bench.session.rows)} + {len(bench.session.validation_rows)} rows"):
         collected = data.collect(bench.tensors())
         evidence.append(collected)
+        evidence.append(splits_from(prepared.corpus.manifest))
     with phases.measure("forward", f"{len(bench.sample)} short rows, six ways"):
         seen = forward.collect(bench, weights_before=weights)
         evidence.append(seen)
