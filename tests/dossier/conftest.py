@@ -51,7 +51,7 @@ data:
   group: customer
   clean: [unicode, strip, drop-empty]
   duplicates: {exact: drop, near: null}
-  split: {train: 0.6, validation: 0.2, test: 0.2, seed: 7}
+  split: {train: 0.6, validation: 0.2, test: 0.2, seed: 7, cuts: fitted}
 model:
   base: hub:HuggingFaceTB/SmolLM2-135M-Instruct@12fd25f77366fa6b3b4b768ec3050bf629380bac
   adapter: {method: lora, rank: 16, alpha: 32}
