@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from testigo.errors import VerificationFailed
 from testigo.gates import (
     BackwardEvidence,
+    BalanceEvidence,
     DataEvidence,
     Evidence,
     ExportEvidence,
@@ -94,6 +95,7 @@ def test_every_field_is_documented_and_may_be_unmeasured(kind: type) -> None:
 def test_all_kinds_are_exported() -> None:
     assert set(KINDS) == {
         BackwardEvidence,
+        BalanceEvidence,
         DataEvidence,
         ExportEvidence,
         ForwardEvidence,

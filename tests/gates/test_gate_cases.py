@@ -9,6 +9,7 @@ import pytest
 
 from testigo.gates import (
     BackwardEvidence,
+    BalanceEvidence,
     DataEvidence,
     ExportEvidence,
     ForwardEvidence,
@@ -44,6 +45,10 @@ HEALTHY: dict[type, Any] = {
         eval_loss_of_batches=2.1,
         eval_loss_of_tokens=2.1,
         failed_step="",
+    ),
+    BalanceEvidence: BalanceEvidence(
+        rows_by_class={"train": {"bill": 60, "login": 20}, "validation": {"bill": 12, "login": 4}},
+        declared=("bill", "login"),
     ),
     DataEvidence: DataEvidence(
         n_rows={"train": 40, "validation": 10},
@@ -235,6 +240,23 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "D144": ({"across": {"ids": (), "groups": ("ana",)}}, {"across": {"ids": (), "groups": (), "periods": ()}}),
     "D145": ({"moved": "with fixed cuts test would have no rows"}, {"moved": ""}),
     "D106": ({"n_rows": {"train": 3, "validation": 0}}, {"n_rows": {"train": 1, "validation": 1}}),
+    "D150": (
+        {"rows_by_class": {"train": {"bill": 80, "login": 0}, "validation": {"bill": 20, "login": 0}}},
+        {"rows_by_class": {"train": {"bill": 1, "login": 1}, "validation": {"bill": 1, "login": 1}}},
+    ),
+    "D151": (
+        {"rows_by_class": {"train": {"bill": 40, "login": 20, "spy": 0}, "validation": {"login": 9, "spy": 1}}},
+        {"rows_by_class": {"train": {"bill": 40, "login": 20, "spy": 0}, "validation": {"bill": 9, "spy": 0}}},
+    ),
+    "D152": (
+        {"rows_by_class": {"train": {"bill": 40, "login": 20}, "validation": {"bill": 9, "login": 0}}},
+        {"rows_by_class": {"train": {"bill": 40, "login": 20}, "validation": {"bill": 9, "login": 1}}},
+    ),
+    "D153": (
+        {"rows_by_class": {"train": {"bill": 80, "login": 20}, "validation": {"bill": 8, "login": 2}}},
+        {"rows_by_class": {"train": {"bill": 79, "login": 20, "spy": 0}, "validation": {"bill": 8, "login": 2}}},
+    ),
+    "D154": ({"declared": ("bill", "login", "Login")}, {"declared": ()}),
     "E101": ({"ids_out_of_range": ("a",)}, {"vocabulary_size": 10}),
     "E102": ({"unsupervised": ("a",)}, {"supervised_share": 0.001}),
     "E103": ({"supervised_share": 0.0}, {"supervised_share": 0.001}),
@@ -420,6 +442,9 @@ def test_nothing_measured_cannot_be_checked(code: str) -> None:
 def test_the_sick_case_is_sick_by_this_rule_and_its_kin_alone(code: str) -> None:
     """A fault is named by its own rule; others may join in only where the same numbers show it."""
     kin = {
+        "D150": {"D154"},
+        "D151": {"D152", "D154"},
+        "D152": {"D154"},
         "E102": {"E104", "E105", "E107"},
         "E113": {"E115"},
         "E114": {"E115"},

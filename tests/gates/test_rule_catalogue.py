@@ -19,6 +19,7 @@ RULES = all_rules()
 LETTERS = {
     "SplitEvidence": "D",
     "DataEvidence": "DE",
+    "BalanceEvidence": "D",
     "ForwardEvidence": "F",
     "BackwardEvidence": "B",
     "UpdateEvidence": "U",

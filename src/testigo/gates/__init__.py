@@ -12,6 +12,7 @@ A worker measures and fills evidence records; rules judge them without a model::
 from __future__ import annotations
 
 from testigo.gates.backward import BackwardEvidence
+from testigo.gates.balance import BalanceEvidence
 from testigo.gates.catalogue import all_rules, explain, gate_rules, rule_pages
 from testigo.gates.data import DataEvidence
 from testigo.gates.evidence import Evidence, from_json, to_json
@@ -26,6 +27,7 @@ from testigo.gates.validation import ValidationEvidence
 
 __all__ = [
     "BackwardEvidence",
+    "BalanceEvidence",
     "DataEvidence",
     "Evidence",
     "ExportEvidence",
