@@ -108,6 +108,8 @@ def _print(document: Mapping[str, Any]) -> None:
         columns = ("category", "rows", "before", "after", "difference", _interval_title(document), "verdict")
         show(f"{improvement['metric']} by category")
         show_table(columns, _category_rows(document))
+    _print_classes(document)
+    _print_clean(document)
     _print_variants(document)
     if document.get("seeds"):
         seeds = document["seeds"]
@@ -156,6 +158,72 @@ def _print_rows(document: Mapping[str, Any]) -> None:
     if rows["broken"]:
         more = ", …" if len(rows["broken"]) > _SHOWN_ROWS else ""
         show(textwrap.fill(f"broken: {', '.join(rows['broken'][:_SHOWN_ROWS])}{more}", _WIDTH))
+
+
+def _print_classes(document: Mapping[str, Any]) -> None:
+    """Each class with its rows, precision, recall and F1; what is taken for what; how far to believe probabilities."""
+    classes = document.get("classes")
+    if not classes:
+        return
+    before, after, majority = classes["baseline"], classes["control"], classes["majority"]
+    rows = [
+        (name, str(classes["rows"][name]), _share(one["precision"]), _share(one["recall"]),
+         _share(before["per_class"][name]["f1"]), _share(one["f1"]))
+        for name, one in after["per_class"].items()
+    ]  # fmt: skip
+    rows += [
+        (name, "", _share(after[kind]["precision"]), _share(after[kind]["recall"]), _share(before[kind]["f1"]),
+         _share(after[kind]["f1"]))
+        for kind, name in (("macro", "mean of classes (macro)"), ("micro", "all rows (micro)"))
+    ]  # fmt: skip
+    show()
+    show_table(("class", "rows", "precision", "recall", "F1 before", "F1 after"), rows)
+    told = [
+        f"always answering {majority['class']} would be right on {majority['share']:.3f} of the rows; "
+        f"the largest class has {classes['imbalance']:.3g} times the rows of the smallest"
+    ]
+    if worst := _confusions(classes):
+        told.append(f"most confused: {worst}")
+    if any(after["no_class"]):
+        told.append(f"outputs that name no class: {sum(before['no_class'])} before, {sum(after['no_class'])} after")
+    if after["ece"] is not None:
+        told.append(f"calibration error (ECE): {_share(before['ece'])} before, {after['ece']:.3f} after")
+    for line in told:
+        show(textwrap.fill(line, _WIDTH))
+
+
+def _confusions(classes: Mapping[str, Any], most: int = 3) -> str:
+    names, counts = classes["names"], classes["control"]["confusion"]
+    found = [
+        (n, names[down], names[across])
+        for down, line in enumerate(counts)
+        for across, n in enumerate(line)
+        if n and down != across
+    ]
+    return ", ".join(f"{true} as {given} ({n})" for n, true, given in sorted(found, key=lambda one: -one[0])[:most])
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _print_clean(document: Mapping[str, Any]) -> None:
+    """The registered metric without the rows that training has seen in some form."""
+    clean, metric = document.get("clean"), document["improvement"]["metric"]
+    if not clean:
+        return
+    left_out = len(clean["left_out"])
+    if not left_out:
+        words = "no evaluated row has a copy, near copy or overlap among the training rows"
+    elif not clean["n"]:
+        words = "every evaluated row has a copy, near copy or overlap among the training rows"
+    else:
+        before, after, difference, interval = _numbers(clean["metrics"][metric])
+        words = (
+            f"without the {left_out} rows that have copies in training: {metric} {before} to {after}, {difference} "
+            f"({interval}): {clean['verdict']}"
+        )
+    show(textwrap.fill(words, _WIDTH))
 
 
 def _print_variants(document: Mapping[str, Any]) -> None:

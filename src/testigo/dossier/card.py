@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ruamel.yaml import YAML
 
 from testigo.dossier import conclusion, language, units
+from testigo.dossier.classes import classes_in
 from testigo.dossier.language import speaking
 from testigo.dossier.record import Record
 from testigo.dossier.retelling import told
@@ -52,6 +53,9 @@ def _card(record: Record) -> str:
         improvement=conclusion.improvement(record),
         guards=conclusion.guards(record),
         before_after={metric: conclusion.values(record, metric) for metric in record.plan.metrics},
+        classes=classes_in(record.comparison, drawn=False),
+        model_class=_LOADERS[pipeline_of(record)],
+        preparer="AutoImageProcessor" if record.plan.task == "image-classification" else "AutoTokenizer",
         base_kind=kind,
         base_name=name,
         base_revision=revision,
@@ -73,6 +77,22 @@ def method_of(record: Record) -> str:
     return str(adapter.get("method", "lora")) if isinstance(adapter, dict) else "lora"
 
 
+_OVER = {"corpus": "all rows together"}
+_PIPELINES = {"classification": "text-classification", "image-classification": "image-classification"}
+_LOADERS = {
+    "text-generation": "AutoModelForCausalLM",
+    "text-classification": "AutoModelForSequenceClassification",
+    "image-classification": "AutoModelForImageClassification",
+}
+
+
+def pipeline_of(record: Record) -> str:
+    """What the model does, in the hub's words: a class that is written as a text is generated."""
+    task = record.plan.settings.get("task")
+    by_text = isinstance(task, dict) and task.get("answer") == "text"
+    return "text-generation" if by_text else _PIPELINES.get(record.plan.task, "text-generation")
+
+
 def front_matter(record: Record) -> dict[str, Any]:
     """The metadata, with the measured metrics as a `model-index` (huggingface.co/docs/hub/model-cards)."""
     kind, name, _ = base_of(record.plan.base)
@@ -82,19 +102,28 @@ def front_matter(record: Record) -> dict[str, Any]:
         matter["base_model"] = name
         matter["base_model_relation"] = "adapter" if lora else "finetune"
     matter["library_name"] = "peft" if lora else "transformers"
-    matter["pipeline_tag"] = "text-generation"
+    matter["pipeline_tag"] = pipeline_of(record)
     matter["tags"] = ["testigo", *(["lora"] if lora else [])]
     if record.comparison:
         split = record.comparison.split
         metrics = [
-            {"type": metric, "name": f"{metric}, mean over the rows", "value": round(after, 6), "verified": False}
-            for metric in record.plan.metrics
+            {
+                "type": metric,
+                "name": f"{metric}, {_OVER.get(kind, 'mean over the rows')}",
+                "value": round(after, 6),
+                "verified": False,
+            }
+            for metric, kind in record.plan.metrics.items()
             if (after := conclusion.values(record, metric)[1]) is not None
         ]
         dataset: dict[str, Any] = {"name": f"{record.plan.name}, {split} split", "type": "private", "split": split}
         if record.data:
             dataset["revision"] = record.data.fingerprint
-        result = {"task": {"type": "text-generation", "name": record.plan.task}, "dataset": dataset, "metrics": metrics}
+        result = {
+            "task": {"type": pipeline_of(record), "name": record.plan.task},
+            "dataset": dataset,
+            "metrics": metrics,
+        }
         matter["model-index"] = [{"name": record.plan.name, "results": [result]}]
     return matter
 

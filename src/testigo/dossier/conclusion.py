@@ -10,7 +10,7 @@ from typing import Any, Literal
 from testigo.dossier import units
 from testigo.dossier.language import _, counted
 from testigo.dossier.missing import FINISHED, missing_told, stopped_by
-from testigo.dossier.record import Record
+from testigo.dossier.record import Comparison, Record
 from testigo.dossier.retelling import told
 from testigo.dossier.sentence import conclusion_told
 
@@ -165,6 +165,7 @@ def _of_the_comparison(record: Record) -> Iterable[Limit]:
                 effect=units.points(comparison.detectable_effect, sign=False),
             )
         )
+    yield from _of_copies(comparison)
     small = [name for name, facts in categories(record) if (facts.get("n") or 0) < _FEW_ROWS]
     if small:
         yield Limit(_("Fewer than {n} rows, too few to conclude from, in: {names}.", n=_FEW_ROWS, names=_listed(small)))
@@ -175,6 +176,20 @@ def _of_the_comparison(record: Record) -> Iterable[Limit]:
             "were not measured."
         )
     )
+
+
+def _of_copies(comparison: Comparison) -> Iterable[Limit]:
+    """Rows that training had seen, where the verdict rests on them."""
+    clean = comparison.statistics.get("clean")
+    if not isinstance(clean, Mapping) or not clean.get("left_out"):
+        return
+    own = comparison.statistics.get("improvement") or {}
+    if own.get("verdict") == "shown" and clean.get("verdict") != "shown":
+        n = len(clean["left_out"])
+        yield Limit(
+            _("Without the {n} evaluated rows that have copies in training, the improvement is not shown.", n=n),
+            grave=True,
+        )
 
 
 def _of_the_seeds(record: Record, run: str) -> Iterable[Limit]:

@@ -17,6 +17,7 @@ from testigo.dossier.units import DIGITS
 # The specification's own colours, and the style-sheet variables that stand in for them on the page.
 _VARIABLES = {
     pictures.INK: "var(--picture-ink)",
+    pictures.TEXT: "var(--ink)",
     pictures.MUTED: "var(--picture-zero)",
     pictures.RULE: "var(--picture-rule)",
     pictures.GOOD: "var(--good)",

@@ -20,6 +20,7 @@ from testigo.dossier.language import _
 _P = ParamSpec("_P")
 
 INK, MUTED, RULE = "#747a80", "#7f858b", "#8f959b"
+TEXT = "#3f4449"  # numbers on a shade
 GOOD, BAD, OPEN = "#1f8a70", "#c2543d", "#b07d1a"
 SERIES = ("#2f7fb5", "#c8702a", "#3d9a6d", "#9166b3", "#b8578a", "#7d8a2e")
 DASHES: tuple[tuple[int, ...], ...] = ((), (5, 3), (2, 2), (8, 3, 2, 3))

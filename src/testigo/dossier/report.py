@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -11,9 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from testigo.dossier import conclusion, language, pictures, retelling, units
+from testigo.dossier.classes import classes_in, clean_in
 from testigo.dossier.drawing import svg, variable_of
 from testigo.dossier.language import _, speaking, spoken
 from testigo.dossier.marking import marked
+from testigo.dossier.picture import Picture
 from testigo.dossier.record import Comparison, Record, Run
 from testigo.dossier.sentence import conclusion_told, seeds_told
 from testigo.dossier.words import breakable, explained
@@ -45,19 +46,6 @@ _FILTERS = {
     "of_a_rule": retelling.of_a_rule,
     "in_english": retelling.in_english,
 }
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture in two widths, its description, and the table of the same numbers."""
-
-    title: str
-    caption: str
-    wide: Markup
-    narrow: Markup
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
 
 
 @cache
@@ -104,6 +92,8 @@ def _html(record: Record) -> str:
         before_after={metric: conclusion.values(record, metric) for metric in record.plan.metrics},
         false_alarm=conclusion.false_alarm(record),
         forest=forest_picture(record),
+        classes=classes_in(record.comparison),
+        clean=clean_in(record.comparison),
         curves=curve_pictures(record.runs),
         legend=legend(record.runs),
         total_seconds=_total(run.seconds for run in record.runs),

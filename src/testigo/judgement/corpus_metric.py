@@ -118,6 +118,7 @@ def compare_corpus(
     old, new = (counts_of(targets, side, groups, classes) for side in (before, after))
     low, high, lower, upper, interval = _intervals(targets, old, new, alpha, seed)
     p_value, exact = randomisation_test(old, new, seed)
+    over = "rows" if len(old.values) == len(targets) else "group outputs"
     right = [(a == t, b == t) for t, a, b in zip(targets, before, after, strict=True)]
     return Paired(
         n=len(targets),
@@ -127,7 +128,7 @@ def compare_corpus(
         low=low,
         high=high,
         p_value=p_value,
-        test=f"{'exact' if exact else 'approximate'} randomisation of {_over(targets, old)}",
+        test=f"{'exact' if exact else 'approximate'} randomisation of {over}",
         interval=interval,
         fixed=right.count((False, True)),
         broken=right.count((True, False)),
@@ -188,7 +189,7 @@ def _intervals(
 ) -> tuple[float, float, float, float, str]:
     """Two-sided ends at 1 − alpha, one-sided ends at 1 − alpha, and the interval's name."""
     units, difference = len(before.values), after.macro_f1 - before.macro_f1
-    over, levels = _over(targets, before), (1 - alpha, 1 - 2 * alpha)
+    over, levels = "rows" if units == len(targets) else "groups", (1 - alpha, 1 - 2 * alpha)
     changed = int(np.any(after.values != before.values, axis=(1, 2)).sum())
     spread = jackknife(before, after) if units > 1 else np.zeros(1)
 
@@ -237,7 +238,3 @@ def _worth(targets: Sequence[str], units: int) -> float:
     """
     sizes = np.asarray([targets.count(name) for name in set(targets)], dtype=np.float64)
     return max(1.0, units / len(targets) * len(sizes) ** 2 / float((1 / sizes).sum()))
-
-
-def _over(targets: Sequence[str], counts: Counts) -> str:
-    return "rows" if len(counts.values) == len(targets) else "group outputs"

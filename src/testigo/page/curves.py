@@ -11,7 +11,7 @@ from markupsafe import Markup
 from testigo.dossier import pictures, units
 from testigo.dossier.drawing import svg, variable_of
 from testigo.dossier.language import _
-from testigo.dossier.report import Picture
+from testigo.dossier.picture import Picture
 from testigo.page.standing import Found
 from testigo.page.steps import Steps
 
