@@ -52,6 +52,8 @@ HEALTHY: dict[type, Any] = {
     ),
     DataEvidence: DataEvidence(
         n_rows={"train": 40, "validation": 10},
+        smallest_effect=0.6,
+        alpha=0.05,
         vocabulary_size=49152,
         ids_out_of_range=(),
         unsupervised=(),
@@ -239,6 +241,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "D143": ({"largest": {"train": 4, "test": 6}}, {"largest": {"train": 30, "test": 5}}),
     "D144": ({"across": {"ids": (), "groups": ("ana",)}}, {"across": {"ids": (), "groups": (), "periods": ()}}),
     "D145": ({"moved": "with fixed cuts test would have no rows"}, {"moved": ""}),
+    "D161": ({"smallest_effect": 0.5}, {"n_rows": {"train": 1, "validation": 6}, "smallest_effect": 1.0}),
     "D106": ({"n_rows": {"train": 3, "validation": 0}}, {"n_rows": {"train": 1, "validation": 1}}),
     "D150": (
         {"rows_by_class": {"train": {"bill": 80, "login": 0}, "validation": {"bill": 20, "login": 0}}},
@@ -477,7 +480,12 @@ def test_healthy_evidence_as_a_whole_has_no_finding_and_leaves_out_only_the_gpu_
 
 TWINS: dict[str, dict[type, dict[str, Any]]] = {
     "a random tiny model": {
-        DataEvidence: {"vocabulary_size": 40, "n_rows": {"train": 4, "validation": 2}, "bos_id": None},
+        DataEvidence: {
+            "vocabulary_size": 40,
+            "n_rows": {"train": 4, "validation": 2},
+            "smallest_effect": None,
+            "bos_id": None,
+        },
         ForwardEvidence: {
             "vocabulary_size": 40,
             "loss": 3.71,
@@ -491,6 +499,7 @@ TWINS: dict[str, dict[type, dict[str, Any]]] = {
     "one row": {
         DataEvidence: {
             "n_rows": {"train": 1, "validation": 1},
+            "smallest_effect": None,
             "longest": {"train": ("a", 9), "validation": ("b", 9)},
         },
         ForwardEvidence: {"rows": ("a",), "packed_vs_alone": None, "shuffled_label_loss": 2.1},

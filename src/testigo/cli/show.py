@@ -11,7 +11,7 @@ import typer
 
 from testigo.cli.lengths import show_lengths
 from testigo.cli.opening import opened
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, say, short
+from testigo.cli.output import CampaignPath, JsonFlag, LedgerFlag, WorkspaceFlag, ending, named, print_json, say, short
 from testigo.cli.output import show as write
 from testigo.errors import DataError, WorkspaceError
 
@@ -84,6 +84,7 @@ def show(
         bool, typer.Option("--color", help="Keep colours when the output goes to a file or pipe.")
     ] = False,
     workspace: WorkspaceFlag = None,
+    ledger: LedgerFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show what the model really sees: each token, and whether it counts in the loss (green, between ▶ and ◀) or not.
@@ -94,7 +95,7 @@ def show(
     """
     asked = _Asked(tuple(row or ()), split, category, n, longest, strangest, at_most, tokens, color, as_json)
     name = named(campaign, workspace)
-    with opened(campaign, workspace, alone=strangest) as grounds:
+    with opened(campaign, workspace, ledger, alone=strangest) as grounds:
         from testigo.conductor import samples
 
         material = samples.material(grounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from testigo.gates.measured import names, need, no_row, pairs
@@ -92,6 +93,10 @@ class DataEvidence:
     """Ids of rows whose attention mask hides a token of theirs, or shows padding."""
     segments_mixed: tuple[str, ...] | None = None
     """Ids of rows that see another row of their pack, or not all of themselves."""
+    smallest_effect: float | None = None
+    """The smallest improvement that the campaign registers, a share of the rows, 0 to 1."""
+    alpha: float | None = None
+    """The level at which it is tested."""
     reads_clock: bool | None = None
     """Whether the chat template writes the day on which a prompt is rendered."""
 
@@ -199,3 +204,26 @@ def splits_have_rows(evidence: DataEvidence) -> Finding | Passed:
     if empty or not n_rows:
         return found(f"no rows in {names(empty) or 'any split'} ({counts})")
     return passed(f"rows: {counts}")
+
+
+@rule("D161", "few-validation-rows", "note", phase="data", requires=("D106",))
+def validation_can_decide(evidence: DataEvidence) -> Finding | Passed:
+    """There are validation rows enough to show the improvement that the campaign asks for.
+
+    Why it matters: an exact paired test counts rows that became right. Where the registered improvement is only a few
+    rows, no outcome of that size differs from chance, and the campaign ends as *not decided* whatever the model does.
+
+    What to do: give `data.split.validation` more rows or a larger share; or ask for a larger improvement in
+    `hypothesis.improve.by`. `testigo baseline` says what the rows can detect with the base's own outputs.
+
+    Source: McNemar 1947, exact form: k rows that all became right have the two-sided p-value 2 · 0.5^k.
+    """
+    rows = need(evidence.n_rows, "the number of rows").get("validation", 0)
+    effect = need(evidence.smallest_effect, "the registered improvement")
+    alpha = need(evidence.alpha, "the level of the test")
+    needed = math.floor(math.log2(2 / alpha)) + 1  # the fewest k with 2 * 0.5^k < alpha
+    became_right = math.floor(rows * effect + 1e-9)
+    told = f"{rows} validation rows: an improvement of {effect:g} is {became_right} of them"
+    if became_right < needed:
+        return found(f"{told}, and {needed} that become right are the fewest that an exact test can show at {alpha:g}")
+    return passed(f"{told}; {needed} would be the fewest that an exact test can show at {alpha:g}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from testigo.campaign import Campaign, ways_out
 from testigo.disk import write_atomically
-from testigo.gates import MemoryEvidence, from_json, gate_rules
+from testigo.gates import DataEvidence, MemoryEvidence, from_json, gate_rules
 from testigo.gates.trainer import TrainerEvidence
 from testigo.rules import Finding, Verdict, judge
 
@@ -47,10 +47,18 @@ def judge_evidence(
     # Rules about a Trainer speak of what only a Trainer can do wrong: our own loop has no such evidence to give.
     own = [rule for rule in every if rule.evidence is not TrainerEvidence]
     rules = [rule for rule in own if not phases or rule.phase in phases or rule.code in also]
-    records = tuple(evidence)
+    records = tuple(_promised(record, campaign) for record in evidence)
     verdict = judge(rules, records, limits=campaign.rules.limits, waivers=campaign.waive)
     ran_out = next((record.phase for record in records if isinstance(record, MemoryEvidence) and record.failed), None)
     return verdict if ran_out is None else _with_ways_out(verdict, campaign, ran_out)
+
+
+def _promised(record: object, campaign: Campaign) -> object:
+    """Evidence about rows, with what the campaign promises of them: no worker measures that."""
+    if not isinstance(record, DataEvidence):
+        return record
+    hypothesis = campaign.hypothesis
+    return replace(record, smallest_effect=hypothesis.improve.by, alpha=hypothesis.alpha)
 
 
 def _with_ways_out(verdict: Verdict, campaign: Campaign, phase: str) -> Verdict:
