@@ -69,6 +69,7 @@ FULL: dict[str, Any] = {
         "longer": "refuse",
         "layout": "packed",
         "turns": "all",
+        "tools": "text",
         "template_options": {"enable_thinking": False},
     },
     "training": {
@@ -160,6 +161,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "encoding.longer": {"encoding.longer": "drop"},
     "encoding.layout": {"encoding.layout": "padded"},
     "encoding.turns": {"encoding.turns": "last"},
+    "encoding.tools": {**CALLS, "encoding.tools": "template"},
     "encoding.template_options": {"encoding.template_options": {}},
     "training.updates": {"training.updates": 41},
     "training.epochs": {"training.epochs": 2, "training.updates": None},
@@ -261,6 +263,7 @@ def test_a_changed_value_changes_the_identity_unless_it_defines_no_result(folder
     [
         (CALLS, "task.tools"),
         (CALLS, "task.order"),
+        (CALLS, "encoding.tools"),
         (TEXT_CLASSES, "task.labels"),
         (TEXT_CLASSES, "task.answer"),
         (TEXT_CLASSES, "model.head"),

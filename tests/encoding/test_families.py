@@ -271,9 +271,11 @@ def test_calls_and_answers_of_one_conversation_are_all_learned_and_results_are_n
 
 
 def test_a_template_that_does_not_write_calls_is_refused_and_one_that_does_is_not() -> None:
-    deaf = families.CHATML
+    deaf, weather = Frame(tokenizer("hermes", template=families.CHATML)), [asks("How is the weather?")]
     with pytest.raises(EncodingError, match="'get_weather' is not in what the template writes"):
-        Frame(tokenizer("hermes", template=deaf)).encode([asks("How is the weather?")], CALL, TOOLS)
+        deaf.encode(weather, CALL)
+    with pytest.raises(EncodingError, match="a prompt without get_weather"):
+        deaf.encode(weather, CALL, TOOLS)
     assert Frame(tokenizer("hermes")).encode([asks("How is the weather?")], CALL, TOOLS).spans
 
 

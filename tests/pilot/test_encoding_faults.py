@@ -18,6 +18,7 @@ from testigo.corpus import Row
 from testigo.encoding import EncodedRow, Encoder, Frame
 from testigo.gates.data import DataEvidence
 from testigo.pilot.data import Tensors, collect
+from testigo.tasks.calls import read_calls
 from testigo.tasks.generation import Generation
 
 
@@ -29,8 +30,14 @@ class Conversation:
     metrics = ()
     labels = ()
 
-    def messages(self, fields: dict[str, Any]) -> list[dict[str, Any]]:
+    def request(self, fields: dict[str, Any]) -> list[dict[str, Any]]:
         return list(fields["said"][:-1])
+
+    messages = request
+
+    def score(self, fields: dict[str, Any], output: str) -> dict[str, float]:
+        calls = [call["function"] for call in fields["said"][-1]["tool_calls"]]
+        return {"exact_match": float([vars(call) for call in read_calls(output) or ()] == calls)}
 
     def answer(self, fields: dict[str, Any]) -> dict[str, Any]:
         return dict(fields["said"][-1])
@@ -255,7 +262,7 @@ def test_calls_of_tools_are_silent_and_marks_in_their_arguments_are_found() -> N
         return Row(name, name, "", {"said": said, "tools": [tool]}, "")
 
     for name in ("hermes", "mistral"):
-        own = encoder(name, task=Conversation())
+        own = encoder(name, task=Conversation(), tools="template")
         assert faults(seen(own, [row("twin", "Lisbon")])) == set()
         mark = own.frame.tokenizer.eos_token
         assert seen(own, [row("sick", f"Lisbon{mark}")]).marks_in_target == (("sick", mark),)

@@ -271,6 +271,8 @@ class Encoding(Section):
     rows before a class head always lie."""
     turns: Literal["all", "last"] = "all"
     """The assistant's turns that are learned: `all` of a conversation, or the `last` one alone."""
+    tools: Literal["text", "template"] = "text"
+    """Tool calling: tools and calls as the task's own `text`, or as the chat `template` of the base writes them."""
     template_options: dict[str, bool | int | str] = {}
     """What the chat template asks for besides the messages, in training and evaluation: `{enable_thinking: false}`."""
 

@@ -16,7 +16,7 @@ _WITHOUT_SCHEMA = {
 
 def task_faults(known: Known) -> Iterator[Fault]:
     """All faults between the fields of `task`."""
-    for check in (_fields, _schema, _chat, _tools):
+    for check in (_fields, _schema, _chat, _tools, _tools_of_template):
         yield from check(known)
 
 
@@ -72,6 +72,34 @@ def _chat(known: Known) -> Iterator[Fault]:
             "remove it, or set `kind: generation`",
             "key",
         )
+    if known("task.kind") == "chat" and known("encoding.longer") == "truncate":
+        yield Fault(
+            ("encoding", "longer"),
+            "`refuse` or `drop` with the kind chat: a conversation has no one text that could be shortened",
+            "`truncate`",
+            "set `longer: drop`, or shorten the conversations yourself",
+        )
+
+
+def _tools_of_template(known: Known) -> Iterator[Fault]:
+    """The template writes the tools in its own place, for calls alone."""
+    system = known("task.system")
+    if known("encoding.tools", "text") != "template" or "task.kind" not in known:
+        return
+    if known("task.kind") != "tool-calling":
+        yield Fault(
+            ("encoding", "tools"),
+            "`tools: template` only with the kind tool-calling",
+            "`template`",
+            "remove it, or set `kind: tool-calling`",
+        )
+    elif isinstance(system, str) and "{tools}" in system:
+        yield Fault(
+            ("task", "system"),
+            "no `{tools}` in the system message where the chat template writes them",
+            "`{tools}`",
+            "take it out, or set `encoding.tools: text`",
+        )
 
 
 def _tools(known: Known) -> Iterator[Fault]:
@@ -102,7 +130,7 @@ def _tools(known: Known) -> Iterator[Fault]:
     elif tools in (known("task.input"), known("task.target")):
         yield Fault(("task", "tools"), "a field of its own", f"`{tools}`, which is the input or target too",
                     "name the field with the definitions")  # fmt: skip
-    if isinstance(system, str) and "{tools}" not in system:
+    if isinstance(system, str) and "{tools}" not in system and known("encoding.tools", "text") == "text":
         yield Fault(
             ("task", "system"),
             "`{tools}` in the system message, where the row's tools are written",

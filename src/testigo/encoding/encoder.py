@@ -10,61 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from testigo.corpus import Row
+from testigo.encoding.cutting import Cut, cut
 from testigo.encoding.frame import Frame
+from testigo.encoding.row import EncodedRow
 from testigo.encoding.template import Message, Tools
 from testigo.encoding.turns import Which
 from testigo.errors import EncodingError, Problem
 from testigo.tasks import Task
-
-
-@dataclass(frozen=True)
-class EncodedRow:
-    """One row as the model sees it, and which of its ids count in the loss.
-
-    Attributes
-    ----------
-    n_prompt
-        How many ids stand before the first that counts [tokens].
-    spans
-        (begin, end) of each assistant's turn with the token that ends it, in order and apart from each other; None
-        where all that follows the prompt counts.
-    """
-
-    id: str
-    category: str
-    ids: tuple[int, ...]
-    n_prompt: int
-    spans: tuple[tuple[int, int], ...] | None = None
-
-    @property
-    def supervised_spans(self) -> tuple[tuple[int, int], ...]:
-        """What counts in the loss. The first id of a row never does, since nothing stands before it to predict it."""
-        return self.spans or ((max(self.n_prompt, 1), len(self.ids)),)
-
-    @property
-    def n_tokens(self) -> int:
-        """Prompt and answer together [tokens]."""
-        return len(self.ids)
-
-    @property
-    def n_supervised(self) -> int:
-        """What counts in the loss [tokens]."""
-        return sum(end - begin for begin, end in self.supervised_spans)
-
-    @property
-    def supervised_ids(self) -> tuple[int, ...]:
-        """The ids that count in the loss, one turn after the other."""
-        return tuple(token for begin, end in self.supervised_spans for token in self.ids[begin:end])
-
-    @property
-    def n_before_answer(self) -> int:
-        """How many ids stand before the last turn that counts: what evaluation asks with [tokens]."""
-        return self.spans[-1][0] if self.spans else self.n_prompt
-
-    @property
-    def n_answer(self) -> int:
-        """The last turn that counts, with its end [tokens]."""
-        return len(self.ids) - self.n_before_answer
 
 
 @dataclass(frozen=True)
@@ -101,6 +53,7 @@ class Encoder:
     reserve: int = 0
     input_field: str = field(default="")
     turns: Which = "all"
+    tools: Literal["text", "template"] = "text"
 
     def prompt_ids(self, fields: dict[str, Any]) -> tuple[int, ...]:
         """The prompt of a row, in training and in evaluation."""
@@ -122,15 +75,13 @@ class Encoder:
     def conversation(self, fields: dict[str, Any]) -> tuple[Sequence[Message], Message, Tools]:
         """What was said, the answer to learn, and the tools that could be called; the input shortened to fit.
 
-        A task whose answer is more than a text (a tool's call) gives it as a message by `answer(fields)`; one whose
-        prompts offer tools gives them by `tools(fields)`.
+        Where the chat template writes tools and calls, the task gives them as they are, and not as text.
         """
-        answer, tools = getattr(self.task, "answer", None), getattr(self.task, "tools", None)
-        return (
-            self.task.messages(self.fitting(fields)),
-            answer(fields) if answer else {"role": "assistant", "content": self.task.target(fields)},
-            tools(fields) if tools else (),
-        )
+        messages, tools = self._asked(self.fitting(fields))
+        task: Any = self.task
+        if self.tools == "template":
+            return messages, task.answer(fields), tools
+        return messages, {"role": "assistant", "content": task.target(fields)}, tools
 
     def output_of(self, ids: Sequence[int], fields: dict[str, Any]) -> str:
         """The text that is scored, of the ids that a model wrote: without what the template puts around an answer.
@@ -138,6 +89,8 @@ class Encoder:
         Thoughts are left out where the template has a place for them, unless the row's own target holds them.
         """
         lead = self.frame.template.around[0].split()
+        if self.tools == "template":
+            return self.frame.call_of(ids)
         return self.frame.answer_of(ids, with_thoughts=bool(lead) and lead[-1] in self.task.target(fields))
 
     def encode_all(
@@ -152,7 +105,7 @@ class Encoder:
             cannot be proved which tokens are the assistant's. The error names up to ten rows and counts all.
         """
         kept: list[EncodedRow] = []
-        too_long: list[tuple[str, int]] = []
+        too_long: list[EncodedRow] = []
         shortened: list[str] = []
         unproved: dict[str, tuple[Problem, list[str]]] = {}
         for row in rows:
@@ -163,7 +116,7 @@ class Encoder:
                 unproved.setdefault(problem.expected, (problem, []))[1].append(row.id)
                 continue
             if encoded.n_tokens > self.maximum_length or encoded.n_before_answer > self._room:
-                too_long.append((row.id, encoded.n_tokens))
+                too_long.append(encoded)
             else:
                 kept.append(encoded)
             if self.fitting(row.fields) is not row.fields:
@@ -173,7 +126,7 @@ class Encoder:
             raise EncodingError(problems=[_of_rows(problem, ids) for problem, ids in unproved.values()])
         if too_long and self.longer != "drop":
             raise self._refusal(too_long, len(kept) + len(too_long))
-        ids = tuple(row_id for row_id, _ in too_long)
+        ids = tuple(row.id for row in too_long)
         return tuple(kept), Lengths(self.maximum_length, self.longer, ids, ids, tuple(shortened))
 
     def fingerprint(self) -> str:
@@ -190,7 +143,7 @@ class Encoder:
             rendered,
             self.frame.turn_end_ids,
             [self.maximum_length, self.longer, self.reserve],
-            [self.turns, sorted(self.frame.options.items())],
+            [self.turns, self.tools, sorted(self.frame.options.items())],
         ]
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
@@ -213,19 +166,24 @@ class Encoder:
         return cut(max(n_fit, 1))
 
     def _prompt_ids(self, fields: dict[str, Any]) -> tuple[int, ...]:
-        tools = getattr(self.task, "tools", None)
-        return self.frame.prompt_ids(self.task.messages(fields), tools(fields) if tools else (), which=self.turns)
+        messages, tools = self._asked(fields)
+        return self.frame.prompt_ids(messages, tools, which=self.turns)
+
+    def _asked(self, fields: dict[str, Any]) -> tuple[Sequence[Message], Tools]:
+        task: Any = self.task
+        return (task.request(fields), task.tools(fields)) if self.tools == "template" else (task.messages(fields), ())
 
     @property
     def _room(self) -> int:
         """What a prompt may take [tokens]."""
         return self.maximum_length - (self.reserve if self.longer == "truncate" else 0)
 
-    def _refusal(self, too_long: Sequence[tuple[str, int]], n_rows: int) -> EncodingError:
-        named = ", ".join(f"{row_id} ({n} tokens)" for row_id, n in too_long[:10])
+    def _refusal(self, too_long: Sequence[EncodedRow], n_rows: int) -> EncodingError:
+        named = ", ".join(f"{row.id} ({row.n_tokens} tokens)" for row in too_long[:10])
         more = f" and {len(too_long) - 10} more" if len(too_long) > 10 else ""
-        ways, kept_free = "raise encoding.maximum_length", ""
+        ways, kept_free, where = "raise encoding.maximum_length", "", ""
         if self.longer == "refuse":
+            where = _told(cut(too_long, self.maximum_length))
             ways += ", or declare encoding.longer: drop (rows left out and counted) or truncate (input shortened)"
         elif self.longer == "truncate":
             ways += ", or lower evaluation.max_new_tokens, which a shortened prompt keeps free"
@@ -234,7 +192,7 @@ class Encoder:
             problems=[
                 Problem(
                     expected=f"rows of at most {self.maximum_length} tokens{kept_free}, so that no answer is cut",
-                    found=f"{len(too_long)} of {n_rows} rows do not fit: {named}{more}",
+                    found=f"{len(too_long)} of {n_rows} rows do not fit: {named}{more}{where}",
                     where="encoding.maximum_length",
                     action=ways,
                 )
@@ -246,3 +204,9 @@ def _of_rows(problem: Problem, ids: Sequence[str]) -> Problem:
     """A problem that several rows have: shown for the first, with the names of the others."""
     named = ", ".join(ids[:10]) + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")
     return replace(problem, found=f"{len(ids)} rows ({named}): {problem.found}")
+
+
+def _told(cut: Cut) -> str:
+    """Where rows would end if they were cut."""
+    ways = ((cut.before, "would end before their answer"), (cut.inside, "within it"), (cut.end, "just before its end"))
+    return "; cut there, " + ", ".join(f"{len(rows)} {where}" for rows, where in ways if rows) if cut.rows else ""

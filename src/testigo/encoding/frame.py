@@ -111,6 +111,11 @@ class Frame:
         mark = self.text_of([self.turn_end_id])
         return text.removesuffix(mark).removesuffix(end.removesuffix(mark))
 
+    def call_of(self, ids: Sequence[int]) -> str:
+        """The calls in an output, without the marks and thoughts that the template puts around them."""
+        text = self.answer_of(ids)
+        return (self.template.marks.sub("", text) if self.template.marks else text).strip()
+
     @cached_property
     def turn_end_ids(self) -> tuple[int, ...]:
         """What ends the assistant's turn, up to and with the first special token.

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import torch
 
-from testigo.encoding.encoder import EncodedRow
+from testigo.encoding.row import EncodedRow
 
 IGNORED = -100
 

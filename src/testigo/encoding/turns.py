@@ -50,6 +50,7 @@ def find_turns(
     """
     asked = template.prompt(messages, tools)
     said = template.conversation([*messages, answer], tools)
+    _offered(tools, asked)
     began = asked
     if not said.startswith(asked) and template.lead is not None:
         # The template writes the question in another way once it is answered (Mistral's leaves the system message out).
@@ -61,6 +62,19 @@ def find_turns(
     return Turns(
         text[:end], (*earlier_turns(template, messages, tools, text, which=which), (len(asked), end)), is_closed
     )
+
+
+def _offered(tools: Tools, asked: str) -> None:
+    """Every tool stands in the prompt, or the template does not know what a tool is."""
+    names = [str(tool.get("function", tool).get("name")) for tool in tools]
+    missing = [name for name in names if name not in asked]
+    if missing:
+        raise EncodingError(
+            expected="a chat template that writes the tools into the prompt",
+            found=f"a prompt without {', '.join(missing[:5])}: {excerpt(asked)}",
+            where=_WHERE,
+            action="set `encoding.tools: text`, or use a base whose template knows tools",
+        )
 
 
 def earlier_turns(

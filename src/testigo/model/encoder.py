@@ -35,4 +35,5 @@ def encoder_for(settings: Campaign, tokenizer: Any, config: Any, generation: Any
         reserve=settings.evaluation.max_new_tokens,
         input_field=settings.task.input,
         turns=settings.encoding.turns,
+        tools=settings.encoding.tools,
     )

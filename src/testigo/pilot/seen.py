@@ -84,7 +84,10 @@ class Seen:
         ids = [self.learned[place] for place in range(begin, end - 1) if place in self.learned]
         if message is self.answer and _is_plain(message):
             return _same(self.encoder.output_of(ids, self.raw.fields), str(message["content"]))
-        # What the template makes of calls and of earlier turns is proved to hold their words.
+        if message is self.answer and message.get("tool_calls"):
+            scores = self.encoder.task.score(self.raw.fields, self.encoder.output_of(ids, self.raw.fields))
+            return min(scores.values()) == 1.0  # what is learned, written by a model, would be right
+        # What the template makes of earlier turns is proved to hold their words.
         return ids == list(self.proved.ids[begin : end - 1])
 
     @property

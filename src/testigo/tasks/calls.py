@@ -105,9 +105,9 @@ def _call(value: Any) -> Call | None:
     """One call; a wrapping `{"type": "function", "function": {...}}` is taken off."""
     if isinstance(value, dict) and isinstance(value.get("function"), dict):
         value = value["function"]
-    if not isinstance(value, dict) or not set(value) <= {"name", "arguments", "id", "type"}:
+    if not isinstance(value, dict) or not set(value) <= {"name", "arguments", "parameters", "id", "type"}:
         return None
-    arguments = value.get("arguments", {})
+    arguments = value.get("arguments", value.get("parameters", {}))  # Llama's templates write `parameters`
     if isinstance(arguments, str):  # OpenAI's form has the arguments as JSON text
         try:
             arguments = parse_strict(arguments)

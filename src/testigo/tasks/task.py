@@ -11,8 +11,8 @@ Kind = Literal["binary", "bounded", "corpus"]
 class Task(Protocol):
     """A kind of task, bound to the fields of one campaign. It keeps no state.
 
-    A kind whose answer is more than a text, such as a tool's call, also has `answer(fields)`: the assistant's message
-    as a chat template takes it (`tool_calls`). One whose prompts offer tools has `tools(fields)`: their descriptions.
+    A kind whose calls a chat template can write also has `request(fields)`, the messages without the tools,
+    `tools(fields)`, their definitions, and `answer(fields)`, the assistant's message with its `tool_calls`.
     Messages may hold earlier turns of the assistant; which of them are learned is the encoding's matter.
     """
 

@@ -81,6 +81,20 @@ class ToolCalling:
         words = (self.system or _SYSTEM).replace("{tools}", _compact(_plain(fields[self.tools_field])))
         return opened(self._request(fields), words)
 
+    def request(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The request alone, where the chat template writes the tools."""
+        return opened(self._request(fields), self.system)
+
+    def tools(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The definitions as a chat template takes them."""
+        return [{"type": "function", "function": one} for one in _plain(fields[self.tools_field])]
+
+    def answer(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The expected calls as the assistant's message that a chat template takes."""
+        calls = [expected.example for expected in read_expected(fields[self.target_field])]
+        called = [{"name": call.name, "arguments": call.arguments} for call in calls]
+        return {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": c} for c in called]}
+
     def target(self, fields: Mapping[str, Any]) -> str:
         """The expected calls as one compact JSON list: of each argument the first allowed value."""
         calls = [expected.example for expected in read_expected(fields[self.target_field])]
