@@ -10,7 +10,9 @@ import torch
 
 from testigo.attach.bench import Bench, enable_checkpointing, relative_error
 from testigo.attach.keeping import random_states_kept
+from testigo.attach.new_tokens import frozen_new_tokens
 from testigo.gates.backward import BackwardEvidence
+from testigo.model.tying import untied
 
 
 def worst_case(bench: Bench) -> None:
@@ -47,6 +49,8 @@ def collect(bench: Bench, declared: Sequence[str] | None) -> BackwardEvidence:
         accumulation_error=error,
         gradient_twice_error=twice,
         checkpointing_error=_checkpointing(bench, together),
+        new_tokens_frozen=frozen_new_tokens(bench),
+        untied=untied(bench.trainer.model),
     )
     bench.trainer.model.zero_grad(set_to_none=True)
     return evidence

@@ -42,6 +42,8 @@ class Bench:
     """Places that the loss moves the labels by; known after the forward phase."""
     is_cross_entropy: bool = False
     """Whether the Trainer's loss is the mean cross-entropy of the labels; known after the forward phase."""
+    schedule_fits: bool | None = None
+    """Whether the user's schedule changes the user's optimizer; None where the Trainer builds one of them."""
     is_repeatable: bool = True
     """Whether evaluating twice gives the same; known after the forward phase."""
 
@@ -124,6 +126,16 @@ class Bench:
         """Names of trained parameters that are not as they were found."""
         return tuple(name for name, p in self.trained.items() if self.kept.changed(p))
 
+    def now(self) -> tuple[str, ...]:
+        """What the trained parameters and buffers are like, to be compared with a later time."""
+        model = self.trainer.model
+        tensors = [*self.trained.items(), *model.named_buffers()]
+        return tuple(
+            f"{name} {float(tensor.detach().double().sum())!r}"
+            for name, tensor in tensors
+            if self.kept.has(tensor) and self.kept.changed(tensor)
+        )
+
     def back_to_start(self) -> None:
         """Trained weights as they were found; the optimizer keeps its state, as in the middle of a run."""
         with torch.no_grad():
@@ -171,12 +183,24 @@ def set_up(trainer: Any, kept: Kept) -> Bench:
             evaluation.append(_split(label, dataset, own, trainer.args.per_device_eval_batch_size))
     if trainer.args.activation_checkpointing:
         enable_checkpointing(trainer)
+    fits = _schedule_fits(trainer)
     if trainer._created_lr_scheduler:
         trainer.lr_scheduler = None
     trainer.create_optimizer()
     trainer.model_wrapped, trainer.optimizer = trainer.accelerator.prepare(trainer.model, trainer.optimizer)
     trainer.create_scheduler(num_training_steps=planned_updates(trainer, loader) or 1000)
-    return Bench(trainer, kept, train, tuple(evaluation))
+    return Bench(trainer, kept, train, tuple(evaluation), schedule_fits=fits)
+
+
+def _schedule_fits(trainer: Any) -> bool | None:
+    optimizer, own = trainer.optimizer, getattr(trainer.lr_scheduler, "optimizer", None)
+    if optimizer is None or own is None or trainer._created_lr_scheduler:
+        return None
+    while hasattr(optimizer, "optimizer"):  # accelerate's wrapper
+        optimizer = optimizer.optimizer
+    while hasattr(own, "optimizer"):
+        own = own.optimizer
+    return optimizer is own
 
 
 def enable_checkpointing(trainer: Any) -> None:

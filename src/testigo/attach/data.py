@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,6 +62,7 @@ def collect(bench: Bench) -> DataEvidence:
         longest={split.name: _longest(split) for split in splits if split.rows} if bench.run else None,
         longest_run=tuple(sorted(bench.run)),
         exact_copies=_copies(bench),
+        conflicts=_conflicts(bench.train.rows) if answers else None,
         unknown_tokens=_unknown(tokenizer, rows),
     )
 
@@ -221,6 +224,53 @@ def _copies(bench: Bench) -> tuple[tuple[str, str], ...] | None:
     return tuple((seen[row.ids], row.id) for split in bench.evaluation for row in split.rows if row.ids in seen)
 
 
+def _conflicts(rows: Sequence[SeenRow]) -> tuple[tuple[str, str], ...]:
+    """Training rows with the same tokens outside the loss and others in it; rows that are all answer have no input."""
+    first: dict[tuple[int, ...], tuple[SeenRow, tuple[int, ...]]] = {}
+    pairs = []
+    for row in rows:
+        labels = row.labels or ()
+        asked = tuple(token for token, label in zip(row.ids, labels, strict=False) if label == IGNORED)
+        answer = tuple(label for label in labels if label != IGNORED)
+        if len(asked) < 2 or not answer:
+            continue
+        other, known = first.setdefault(asked, (row, answer))
+        if known != answer:
+            pairs.append((other.id, row.id))
+    return tuple(pairs)
+
+
+def answers_ended(bench: Bench) -> tuple[int, int] | None:
+    """Rows that answer, and those of them with an end in the loss; None where rows are blocks of running text."""
+    ends = end_ids(bench)
+    rows = [row for row in bench.train.rows if row.labels is not None and row.n_supervised(bench.shift)]
+    if not ends or labels_shifted(bench.train.rows) is None or not rows:
+        return None
+    sizes = Counter(len(row.ids) for row in rows)
+    if sizes.most_common(1)[0][1] > len(rows) / 2:
+        return None
+    return len(rows), sum(bool(ends & set(row.labels or ())) for row in rows)
+
+
+def runs_of_classes(rows: Sequence[SeenRow], order: Sequence[int] | None) -> tuple[int, float, float] | None:
+    """Stretches of one class in loading order, their mean and their deviation in a random order.
+
+    Wald and Wolfowitz 1940, for several kinds: with n rows, n_k of class k and S2, S3 the sums of squares and cubes,
+    the mean is (n (n + 1) - S2) / n and the variance (S2 (S2 + n (n + 1)) - 2 n S3 - n^3) / (n^2 (n - 1)).
+    """
+    by_index = {row.index: row.class_number for row in rows if row.class_number is not None}
+    found = [by_index[k] for k in (order if order is not None else sorted(by_index)) if k in by_index]
+    counts = Counter(found)
+    n = len(found)
+    if n < 32 or len(counts) < 2:
+        return None
+    squares, cubes = sum(k**2 for k in counts.values()), sum(k**3 for k in counts.values())
+    mean = (n * (n + 1) - squares) / n
+    variance = (squares * (squares + n * (n + 1)) - 2 * n * cubes - n**3) / (n**2 * (n - 1))
+    runs = 1 + sum(a != b for a, b in itertools.pairwise(found))
+    return runs, mean, math.sqrt(max(variance, 0.0))
+
+
 def _unknown(tokenizer: Any, rows: Sequence[SeenRow]) -> tuple[str, ...] | None:
     unknown = getattr(tokenizer, "unk_token_id", None)
     others = {getattr(tokenizer, name, None) for name in ("eos_token_id", "bos_token_id", "pad_token_id")}
@@ -229,11 +279,22 @@ def _unknown(tokenizer: Any, rows: Sequence[SeenRow]) -> tuple[str, ...] | None:
     return _ids(row for row in rows if unknown is not None and unknown in row.ids)
 
 
+#: Of rows that are cut by length, at least so many are of exactly the greatest length.
+_ENOUGH_CUT = 2
+
+
 def _cut_by_length(bench: Bench, ends: frozenset[int]) -> tuple[str, ...] | None:
-    """Rows of exactly TRL's maximum length that lack the end which shorter rows have."""
+    """Rows of exactly the maximum length that lack the end which shorter rows have.
+
+    TRL says its maximum length. Where rows were tokenised before, it is the greatest length, if several rows have
+    exactly that; blocks of running text are all of one length and say nothing.
+    """
     limit = tokens.maximum_length(bench)
     if limit is None:
-        return None
+        sizes = Counter(len(row.ids) for row in bench.train.rows)
+        limit = max(sizes, default=0)
+        if not limit or not _ENOUGH_CUT <= sizes[limit] < len(bench.train.rows) / 2:
+            return None
     at_limit = [row for row in bench.train.rows if len(row.ids) == limit]
     shorter = [row for row in bench.train.rows if 0 < len(row.ids) < limit]
     ended = [row for row in shorter if ends & set(row.ids[-3:])]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from testigo.attach import backward, data, forward, update, validation
+from testigo.attach import backward, checkpoint, data, forward, update, validation
+from testigo.attach import trainer as about
 from testigo.attach.bench import MOST_ROWS, Bench, StepFailed, set_up
 from testigo.attach.bench import longest as longest_of
 from testigo.attach.keeping import everything_kept
@@ -20,17 +22,20 @@ from testigo.errors import TestigoError
 from testigo.gates import gate_rules
 from testigo.gates.backward import BackwardEvidence
 from testigo.gates.data import DataEvidence
+from testigo.gates.export import ExportEvidence
 from testigo.gates.forward import ForwardEvidence
 from testigo.gates.memory import MemoryEvidence
 from testigo.gates.overfit import OverfitEvidence
+from testigo.gates.resume import ResumeEvidence
 from testigo.gates.trainer import TrainerEvidence
+from testigo.gates.trainer_resume import CheckpointEvidence
 from testigo.gates.update import UpdateEvidence
 from testigo.gates.validation import ValidationEvidence
 from testigo.model.device import platform_description
 from testigo.pilot.phases import OutOfMemory, Phases
 from testigo.rules import Verdict, judge
 
-PHASES = ("data", "forward", "backward", "update", "overfit", "validation")
+PHASES = ("data", "forward", "backward", "update", "overfit", "validation", "export", "resume")
 _COLLECTED = (
     DataEvidence,
     ForwardEvidence,
@@ -40,6 +45,9 @@ _COLLECTED = (
     ValidationEvidence,
     MemoryEvidence,
     TrainerEvidence,
+    ExportEvidence,
+    ResumeEvidence,
+    CheckpointEvidence,
 )
 
 
@@ -49,6 +57,7 @@ def pilot(
     trained: Sequence[str] | None = None,
     limits: Mapping[str, Mapping[str, Any]] | None = None,
     waive: Mapping[str, str] | None = None,
+    resume_from_checkpoint: str | bool | None = None,
 ) -> Report:
     """Go through the phases of a training once, on a Trainer as you built it, and say what is wrong.
 
@@ -66,11 +75,14 @@ def pilot(
         Other limits of rules, by code: `{"E103": {"minimum": 0.0}}`.
     waive
         Written reasons, by code, for findings that are known and accepted.
+    resume_from_checkpoint
+        What you will give to `train()`: a folder, or True for the last one. It is read and compared, not loaded.
+        Without it `args.resume_from_checkpoint` counts.
 
     Raises
     ------
     TestigoError
-        When it is not a Trainer, or one of several processes.
+        When it is not a Trainer, or one of several processes, or when the checkpoint is not there.
 
     Examples
     --------
@@ -79,12 +91,10 @@ def pilot(
     >>> report.raise_if_stopped()  # doctest: +SKIP
     """
     _must_be_usable(trainer)
-    run = _Run(declared=trained)
+    run = _Run(declared=trained, resume_from=checkpoint.folder_of(trainer, resume_from_checkpoint))
     with everything_kept(trainer) as kept:
         run.go(trainer, kept)
-    rules = [
-        rule for rule in gate_rules() if issubclass(rule.evidence, _COLLECTED) or rule.phase in ("export", "resume")
-    ]
+    rules = [rule for rule in gate_rules() if issubclass(rule.evidence, _COLLECTED)]
     verdict = judge(rules, [*run.evidence, *run.phases.memory], limits=limits, waivers=waive)
     verdict = replace(
         verdict,
@@ -97,17 +107,17 @@ def pilot(
 class _Run:
     """The phases of one pilot, what they found, and why some could not be run."""
 
-    def __init__(self, declared: Sequence[str] | None) -> None:
+    def __init__(self, declared: Sequence[str] | None, resume_from: Path | None) -> None:
+        self.resume_from = resume_from
         self.declared = None if declared is None else tuple(declared)
         self.phases = Phases()
         self.evidence: list[object] = []
         self.failed_step = ""
         self.unchecked: dict[str, str] = {}
         self.why = {
-            f"no {name} was collected": "the pilot of a Trainer does not save or resume"
-            for name in ("ExportEvidence", "ResumeEvidence")
+            "no CheckpointEvidence was collected": "no checkpoint to go on from was named",
+            "no SplitEvidence was collected": "the rows were split before the Trainer saw them",
         }
-        self.why["no SplitEvidence was collected"] = "the rows were split before the Trainer saw them"
 
     def go(self, trainer: Any, kept: Any) -> None:
         """Every phase in order; a phase that cannot run does not keep the next from running."""
@@ -148,7 +158,30 @@ class _Run:
         else:
             self.unchecked["validation"] = "the Trainer has no eval_dataset"
         self._collect("data", lambda: data.collect(bench))
-        self._collect("data", lambda: self._about_the_trainer(bench, eval_loss[0]))
+        self._about_the_trainer(trainer, bench, eval_loss[0])
+
+    def _about_the_trainer(self, trainer: Any, bench: Bench, eval_loss: EvalLoss | None) -> None:
+        """What would be saved, what would be gone on from, and the Trainer's own settings."""
+        loader, lost = trainer.get_train_dataloader(), list[tuple[str, ...]]()
+        with self._phase("export", "names and bytes of what would be saved"):
+            lost.append(about.lost_at_saving(bench))
+            self.evidence.append(about.disk(bench, loader))
+        if self.resume_from is not None:
+            with self._phase("resume", f"{self.resume_from.name}, read and not loaded"):
+                self.evidence += checkpoint.collect(bench, self.resume_from, loader)
+        else:
+            self.unchecked["resume"] = "no checkpoint was named"
+        self._collect(
+            "data",
+            lambda: about.collect(
+                bench,
+                loader,
+                eval_loss=eval_loss,
+                declared_by_user=self.declared is not None,
+                trained_not_saved=lost[0] if lost else None,
+                failed_step=self.failed_step,
+            ),
+        )
 
     @contextlib.contextmanager
     def _phase(self, name: str, inputs: str, rows: Sequence[Any] = ()) -> Iterator[None]:
@@ -175,31 +208,6 @@ class _Run:
     def _collect(self, name: str, collect: Callable[[], object]) -> None:
         with self._failures(name):
             self.evidence.append(collect())
-
-    def _about_the_trainer(self, bench: Bench, eval_loss: EvalLoss | None) -> TrainerEvidence:
-        model = bench.trainer.model
-        empty, marks = data.assistant_mask_empty(bench)
-        data_names, model_names = data.class_names(bench)
-        frozen = tuple(n for n, p in model.named_parameters() if not p.requires_grad)
-        n_trained = sum(p.numel() for p in bench.trained.values())
-        return TrainerEvidence(
-            n_rows=len(bench.train.rows),
-            labels_shifted=data.labels_shifted(bench.train.rows),
-            loss_shift=bench.loss_shift,
-            assistant_mask_empty=empty,
-            template_marks_assistant=marks,
-            class_names_data=data_names,
-            class_names_model=model_names,
-            adapter=hasattr(model, "peft_config"),
-            declared_by_user=self.declared is not None,
-            trained_matrices=sum(p.dim() > 1 for p in bench.trained.values()),
-            trained_vectors=sum(p.dim() < 2 for p in bench.trained.values()),
-            frozen=frozen,
-            trained_share=n_trained / max(sum(p.numel() for p in model.parameters()), 1),
-            eval_loss_of_batches=None if eval_loss is None else eval_loss.of_batches,
-            eval_loss_of_tokens=None if eval_loss is None else eval_loss.of_tokens,
-            failed_step=self.failed_step,
-        )
 
     def table(self, verdict: Verdict) -> Iterator[dict[str, Any]]:
         """One row a phase, in order, those that were not reached too."""

@@ -29,6 +29,10 @@ class SeenRow:
     """Whether the attention mask hides a token of the row, or shows padding."""
     size: int
     """Tokens, or elements of the row's tensors where there are no tokens: what memory grows with."""
+    class_number: int | None = None
+    """The row's class, where it has one label."""
+    picture: tuple[float, float, float] | None = None
+    """Lowest and highest value and standard deviation of its pixels."""
 
     def n_supervised(self, shift: int) -> int:
         """Labels that the loss counts; a loss that shifts labels never sees the first."""
@@ -58,14 +62,15 @@ def see(name: str, index: int, item: Any, batch: Mapping[str, Any]) -> SeenRow:
     ids = _row(batch, "input_ids", 0)
     labels = _row(batch, "labels", 0)
     size = sum(v[0].numel() for v in batch.values() if isinstance(v, torch.Tensor) and v.dim() > 0 and len(v))
+    number, picture = _class_number(batch), _picture(batch)
     if ids is None:
-        return SeenRow(f"{name} {index}", index, (), None, False, False, size)
+        return SeenRow(f"{name} {index}", index, (), None, False, False, size, number, picture)
     mask = _row(batch, "attention_mask", 0)
     places = real_places(ids, _own_ids(item), mask)
     real = tuple(ids[t] for t in places)
     is_wrong = mask is not None and _masked_wrongly(mask, places)
     if labels is None or len(labels) != len(ids):
-        return SeenRow(f"{name} {index}", index, real, None, False, is_wrong, len(ids))
+        return SeenRow(f"{name} {index}", index, real, None, False, is_wrong, len(ids), number, picture)
     return SeenRow(
         f"{name} {index}",
         index,
@@ -75,6 +80,21 @@ def see(name: str, index: int, item: Any, batch: Mapping[str, Any]) -> SeenRow:
         is_wrong,
         len(ids),
     )
+
+
+def _class_number(batch: Mapping[str, Any]) -> int | None:
+    label = batch.get("labels", batch.get("label"))
+    if not isinstance(label, torch.Tensor) or label.numel() != 1 or label.dim() > 1 or label.is_floating_point():
+        return None
+    return int(label)
+
+
+def _picture(batch: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    pixels = batch.get("pixel_values")
+    if not isinstance(pixels, torch.Tensor) or pixels.numel() < 2:
+        return None
+    pixels = pixels.float()
+    return float(pixels.min()), float(pixels.max()), float(pixels.std())
 
 
 def places_in_batch(batch: Mapping[str, Any], rows: Sequence[SeenRow]) -> list[list[int]] | None:

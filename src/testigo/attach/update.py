@@ -42,14 +42,18 @@ def collect(bench: Bench, loader: Any) -> UpdateEvidence:
         return evidence
     rates, skipped = [], 0
     moved_first: tuple[str, ...] = ()
+    before = after = 0.0
+    nonzero: dict[str, torch.Tensor] = {}
     batch = bench.train.together(bench.sample)
     for number in range(N_UPDATES):
         rates.append(_to_peak(trainer.optimizer))
         for p in bench.trained.values():
             p.grad = None
         bench.step([batch], training=True)
-        if bench.args.max_grad_norm and bench.args.max_grad_norm > 0:
-            trainer.accelerator.clip_grad_norm_(bench.model.parameters(), bench.args.max_grad_norm)
+        before = _norm(bench)
+        _clip(bench)
+        after = _norm(bench)
+        nonzero = {n: torch.ne(p.grad, 0) for n, p in _half_precision(bench).items() if p.grad is not None}
         trainer.optimizer.step()
         skipped += bool(trainer.accelerator.optimizer_step_was_skipped)
         if number == 0:
@@ -64,7 +68,41 @@ def collect(bench: Bench, loader: Any) -> UpdateEvidence:
         learning_rate_applied=tuple(rates),
         updates_expected=N_UPDATES,
         skipped=skipped,
+        clip=bench.args.max_grad_norm or None,
+        gradient_norm_before_clip=before,
+        gradient_norm_after_clip=after,
+        rounded_away=_rounded_away(bench, nonzero),
     )
+
+
+def _clip(bench: Bench) -> None:
+    """As the Trainer's loop does it, by its own method."""
+    if not bench.args.max_grad_norm or bench.args.max_grad_norm <= 0:
+        return
+    own = getattr(bench.trainer, "_clip_grad_norm", None)
+    if own is not None:
+        own(bench.model)
+    else:
+        bench.trainer.accelerator.clip_grad_norm_(bench.model.parameters(), bench.args.max_grad_norm)
+
+
+def _norm(bench: Bench) -> float:
+    """Norm of all gradients together."""
+    return float(torch.nn.utils.get_total_norm([p.grad for p in bench.model.parameters() if p.grad is not None]))
+
+
+def _half_precision(bench: Bench) -> dict[str, torch.nn.Parameter]:
+    return {name: p for name, p in bench.trained.items() if p.dtype in (torch.bfloat16, torch.float16)}
+
+
+def _rounded_away(bench: Bench, nonzero: dict[str, torch.Tensor]) -> float | None:
+    """Share of the half-precision numbers with a gradient that are bit for bit as they were."""
+    total = lost = 0
+    for name, p in _half_precision(bench).items():
+        if name in nonzero:
+            still = (p.detach() == bench.kept.copies[id(p)]) & nonzero[name]
+            total, lost = total + int(nonzero[name].sum()), lost + int(still.sum())
+    return lost / total if total else None
 
 
 def overfit(bench: Bench) -> OverfitEvidence | None:

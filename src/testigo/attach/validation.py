@@ -48,7 +48,7 @@ def collect(bench: Bench) -> tuple[ValidationEvidence, EvalLoss | None]:
     hooks = [
         m.register_forward_pre_hook(lambda module, _: modes.append(module.training)) for m in bench.model.modules()
     ]
-    before, state = bench.changed(), random_state_digest()
+    before, state = bench.now(), random_state_digest()
     losses = [bench.evaluated(batch) for batch in batches]
     drawn = random_state_digest() != state
     for hook in hooks:
@@ -63,7 +63,7 @@ def collect(bench: Bench) -> tuple[ValidationEvidence, EvalLoss | None]:
         training_mode_during=any(modes),
         losses_by_batch={str(split.batch_size): of_tokens if total else of_batches},
         twice_difference=_apart(losses, again),
-        weights_changed=bench.changed() != before,
+        weights_changed=bench.now() != before,
         random_state_changed=drawn,
     )
     if not total or not bench.is_cross_entropy or not math.isfinite(of_tokens + of_batches):

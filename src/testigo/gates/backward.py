@@ -40,6 +40,8 @@ class BackwardEvidence:
     """The same with and without activation checkpointing."""
     new_tokens_frozen: tuple[str, ...] | None = None
     """Tokens that were added to the base, occur in rows, and whose embedding is not trained."""
+    untied: tuple[str, ...] | None = None
+    """The embedding and the head, where the model declares them tied and they are two tensors."""
 
 
 @rule("B101", "nothing-to-train", "stop", phase="backward")
@@ -245,3 +247,21 @@ def new_tokens_are_trained(evidence: BackwardEvidence) -> Finding | Passed:
     if frozen:
         return found(f"{len(frozen)} new tokens have a frozen embedding: {names(frozen)}")
     return passed("no new token has a frozen embedding")
+
+
+@rule("B125", "tied-weights-apart", "stop", phase="backward")
+def tied_weights_are_one(evidence: BackwardEvidence) -> Finding | Passed:
+    """Where the model declares its embedding and its head tied, they are one tensor.
+
+    Why it matters: of two tensors only one may be trained, and merging or loading the export ties them again: one of
+    the two is lost, and the outputs are others than those that were evaluated.
+
+    What to do: leave embedding and head out of `model.adapter.save_modules`, or list both and untie the base's
+    configuration (`tie_word_embeddings: false`).
+
+    Source: transformers ties both at loading when `tie_word_embeddings` is set; peft copies each saved module.
+    """
+    apart = need(evidence.untied, "tied weights")
+    if apart:
+        return found(f"declared tied, and two tensors: {names(apart)}")
+    return passed("tied weights are one tensor, or none are declared")

@@ -1,10 +1,13 @@
-"""Evidence about a Trainer that the user already has, and the rules that only such a Trainer needs (codes x2xx)."""
+"""Evidence about a Trainer that the user already has, and rules that only such a Trainer needs (codes x2xx).
+
+The rules over its rows are in `trainer_rows.py`, those over its optimizer and schedule in `trainer_updates.py`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testigo.gates.measured import names, need, pairs
+from testigo.gates.measured import names, need
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
 
 
@@ -44,66 +47,34 @@ class TrainerEvidence:
     """The same rows' loss, each supervised token counted once."""
     failed_step: str | None = None
     """Phase and words of an error that the Trainer's own step raised; empty when none did."""
-
-
-@rule("D201", "class-names-differ", "stop", phase="data")
-def class_names_agree(evidence: TrainerEvidence) -> Finding | Passed:
-    """The data set and the model number the classes in the same order.
-
-    Why it matters: the loss can be computed all the same, and each prediction carries another class's name.
-
-    What to do: give the model `id2label` and `label2id` in the order of the data set's label feature, or map the labels
-    with `label2id` before training.
-
-    Source: transformers names an output by `config.id2label`; datasets numbers a `ClassLabel` by the order of `names`.
-    """
-    data = need(evidence.class_names_data, "the data set's class names")
-    model = need(evidence.class_names_model, "the model's class names")
-    if set(data) != set(model) and len(data) == len(model):
-        return found(f"the data set's classes are {names(data)}, the model's are {names(model)}")
-    wrong = [(a, b) for a, b in zip(data, model, strict=False) if a != b]
-    if wrong or len(data) > len(model):
-        return found(f"{len(data)} classes in the data, {len(model)} in the model; data = model: {pairs(wrong)}")
-    return passed(f"{len(data)} classes have the same order in data and model")
-
-
-@rule("E201", "label-shift-count", "stop", phase="data")
-def labels_are_shifted_once(evidence: TrainerEvidence) -> Finding | Passed:
-    """Labels meet the prediction of their own place: they are shifted by one, once.
-
-    Why it matters: shifted twice, the model learns the token after the next; never shifted, it learns to copy the
-    token that it reads, and the loss falls to nothing. Neither raises an error.
-
-    What to do: give a causal language model of transformers labels that are not shifted, since it shifts them itself;
-    shift them only where the loss is your own.
-
-    Source: transformers' `ForCausalLMLoss` compares the logits of place t with the label of place t + 1.
-    """
-    before = need(evidence.labels_shifted, "whether labels are shifted in the batch")
-    inside = need(evidence.loss_shift, "whether the loss shifts labels")
-    seen = f"labels are shifted by {before} in the batch and by {inside} in the loss"
-    return passed(seen) if before + inside == 1 else found(f"{seen}: {before + inside} in all, where 1 is right")
-
-
-@rule("E202", "assistant-mask-empty", "stop", phase="data")
-def assistant_is_marked(evidence: TrainerEvidence) -> Finding | Passed:
-    """The assistant mask of each row marks some token.
-
-    Why it matters: a chat template without `{% generation %}` marks gives a mask of zeros, without an error; a loss
-    over it is zero or 0/0.
-
-    What to do: put `{% generation %}` and `{% endgeneration %}` around the assistant's words in the chat template, or
-    use rows with `prompt` and `completion`.
-
-    Source: transformers, `apply_chat_template(return_assistant_tokens_mask=True)` finds the assistant by these marks
-    alone.
-    """
-    rows = need(evidence.assistant_mask_empty, "the assistant mask")
-    of = f" of {evidence.n_rows}" if evidence.n_rows else ""
-    why = "; the chat template has no {% generation %} marks" if evidence.template_marks_assistant is False else ""
-    if rows:
-        return found(f"{len(rows)}{of} rows have nothing marked as the assistant's{why}: {names(rows)}", rows=rows)
-    return passed("every row's assistant mask marks some token")
+    class_runs: int | None = None
+    """Stretches of rows of one class, in the order in which the first epoch loads them."""
+    class_runs_expected: float | None = None
+    """The same in a random order, on average."""
+    class_runs_spread: float | None = None
+    """Standard deviation of that number."""
+    pixel_range: tuple[float, float] | None = None
+    """Lowest and highest value of a picture as it reaches the model."""
+    pixel_spread: float | None = None
+    """Standard deviation of the values of the liveliest picture."""
+    n_answers: int | None = None
+    """Rows whose labels are their own tokens, where rows have lengths of their own."""
+    n_answers_ended: int | None = None
+    """Those of them with a token in the loss that ends an answer."""
+    n_batches: int | None = None
+    """Batches of one epoch; None for a stream."""
+    learning_rate: float | None = None
+    """The learning rate that the schedule is a share of."""
+    peak_learning_rate: float | None = None
+    """The highest learning rate of any planned update."""
+    schedule_is_the_optimizers: bool | None = None
+    """Whether the schedule changes the learning rate of the optimizer that is used."""
+    decayed_vectors: int | None = None
+    """Norms and biases with weight decay."""
+    adapter_inside_adapter: bool | None = None
+    """Whether an adapter was put around a model that carries one."""
+    trained_not_saved: tuple[str, ...] | None = None
+    """Names of trained tensors that the adapter's file would not hold."""
 
 
 @rule("F201", "step-raises", "stop", phase="forward")
@@ -177,3 +148,37 @@ def eval_loss_is_of_tokens(evidence: TrainerEvidence, relative: float = 1e-3) ->
     tokens = need(evidence.eval_loss_of_tokens, "the validation loss by token")
     seen = f"eval_loss {batches:.4f} as a mean of batches, {tokens:.4f} by token"
     return found(seen) if abs(batches - tokens) > relative * max(abs(tokens), 1e-9) else passed(seen)
+
+
+@rule("B203", "adapter-inside-adapter", "stop", phase="backward")
+def adapter_is_outermost(evidence: TrainerEvidence) -> Finding | Passed:
+    """An adapter is not put around a model that carries one already.
+
+    Why it matters: the inner adapter is frozen or fresh, its file's names no longer fit, and what is saved gives the
+    base's answers when it is loaded.
+
+    What to do: load an adapter that is to be trained further with `PeftModel.from_pretrained(..., is_trainable=True)`
+    on the bare base; call `get_peft_model` once.
+
+    Source: peft issue 2115: outputs identical to the base after `get_peft_model` and `from_pretrained` together.
+    """
+    if need(evidence.adapter_inside_adapter, "the adapter's place"):
+        return found("the model inside the adapter is itself a model with an adapter")
+    return passed("there is one adapter at most")
+
+
+@rule("X201", "trained-not-saved", "stop", phase="export", requires=("B101",))
+def what_is_trained_is_saved(evidence: TrainerEvidence) -> Finding | Passed:
+    """The adapter's file would hold everything that is trained.
+
+    Why it matters: a part of the base that is trained beside the adapter is lost when the run ends: checkpoints and
+    the adapter do not hold it, and the loaded model is another than the one that was evaluated.
+
+    What to do: list the part in `modules_to_save` of the adapter's settings, or freeze it.
+
+    Source: peft saves the adapter's own tensors and `modules_to_save`, nothing else (`get_peft_model_state_dict`).
+    """
+    lost = need(evidence.trained_not_saved, "what would be saved")
+    if lost:
+        return found(f"{len(lost)} trained tensors would not be saved: {names(lost)}")
+    return passed("every trained tensor would be saved")

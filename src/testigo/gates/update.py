@@ -49,6 +49,8 @@ class UpdateEvidence:
     """Norm of the gradient that the optimizer received."""
     replica_digests: tuple[str, ...] | None = None
     """Digest of the replicated weights on each process after the updates."""
+    rounded_away: float | None = None
+    """Share of the trained numbers in half precision with a gradient that two updates left as they were, 0 to 1."""
     seed_twice_equal: bool | None = None
     """Whether the same seed gave the same initial trained weights twice."""
 
@@ -293,6 +295,27 @@ def seed_repeats(evidence: UpdateEvidence) -> Finding | Passed:
     if need(evidence.seed_twice_equal, "the initial weights of one seed twice"):
         return passed("one seed gave the same initial weights twice")
     return found("one seed gave two different sets of initial weights")
+
+
+@rule("U125", "updates-lost-to-rounding", "warn", phase="update", requires=("U105",))
+def updates_survive_rounding(evidence: UpdateEvidence, most: float = 0.5) -> Finding | Passed:
+    """Weights in half precision are not left as they were by the rounding of each update.
+
+    Why it matters: a change smaller than half the spacing of the numbers is rounded away, at every update anew: most
+    of the model never moves, whatever the loss says.
+
+    What to do: keep the trained weights in fp32 (`model.precision: fp32`, or bf16 by autocast), or raise
+    `training.learning_rate`.
+
+    Source: bf16 keeps 8 bits, so a change below 1/512 of a weight is lost; Zamirai et al. 2020 (arXiv 2010.06192). An
+    AdamW update is about the learning rate in size, so above a half of all weights lost is no matter of a few large
+    ones.
+    """
+    lost = need(evidence.rounded_away, "half-precision weights")
+    if _effective(evidence) < 2:
+        raise CannotCheck("fewer than two updates had a learning rate above zero and were taken")
+    seen = f"{lost:.0%} of the half-precision weights with a gradient did not move in two updates"
+    return found(seen) if lost > most else passed(seen)
 
 
 def _effective(evidence: UpdateEvidence) -> int:

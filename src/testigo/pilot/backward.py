@@ -5,6 +5,7 @@ from __future__ import annotations
 from testigo.gates.backward import BackwardEvidence
 from testigo.model.activations import checkpoint_activations
 from testigo.model.adapter import declared_names, is_zero_gradient_expected_first
+from testigo.model.tying import untied
 from testigo.pilot.bench import Bench, gradients, relative_error
 from testigo.training.optimizer import gradient_scaler
 
@@ -55,6 +56,7 @@ def collect(bench: Bench) -> BackwardEvidence:
         gradient_twice_error=relative_error(twice, one),  # type: ignore[arg-type]
         checkpointing_error=checkpointing,
         new_tokens_frozen=None,  # no campaign adds tokens yet
+        untied=untied(model),
     )
 
 

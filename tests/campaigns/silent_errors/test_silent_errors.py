@@ -1,0 +1,55 @@
+"""Each planted error trains without an exception and is named; its healthy twin, of the same parts, is silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shop import Workshop
+
+import testigo
+from silent_errors import CASES, Case
+
+# What a library warns of is no exception: with these faults users' trainings went on.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def codes(findings: Any) -> set[str]:
+    return {finding.code for finding in findings}
+
+
+def alarms(findings: Any) -> list[tuple[str, str]]:
+    return [(finding.code, finding.observed) for finding in findings if finding.severity != "note"]
+
+
+def train(trainer: Any) -> None:
+    trainer.train(resume_from_checkpoint=trainer.args.resume_from_checkpoint)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.loop != "own" and case.by == "pilot"], ids=lambda c: c.id
+)
+def test_the_pilot_names_the_fault_and_passes_its_twin(case: Case, tmp_path: Path) -> None:
+    sick, healthy = (case.build(Workshop(tmp_path / word), word == "sick") for word in ("sick", "healthy"))
+
+    found, silent = testigo.pilot(sick), testigo.pilot(healthy)
+    train(sick)  # without an exception: nobody but the pilot would have told
+
+    assert set(case.codes) <= codes(found.findings), found.table()
+    assert alarms(silent.findings) == [], silent.table()
+    assert not set(case.codes) & codes(silent.findings), silent.table()
+    assert not [one for one in silent.not_checked if "could not be measured" in one.why], silent.table()
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.by == "watch"], ids=lambda c: c.id)
+def test_the_watch_names_the_fault_and_passes_its_twin(case: Case, tmp_path: Path) -> None:
+    found = {}
+    for word in ("sick", "healthy"):
+        trainer, watch = case.build(Workshop(tmp_path / word), word == "sick"), testigo.Watch()
+        trainer.add_callback(watch)
+        train(trainer)
+        found[word] = [finding for _, finding in watch.findings]
+
+    assert set(case.codes) <= codes(found["sick"]), found["sick"]
+    assert alarms(found["healthy"]) == []
