@@ -68,6 +68,8 @@ def test_the_report_is_json_with_the_keys_of_the_command_line(shop: Any) -> None
         "update",
         "overfit",
         "validation",
+        "export",
+        "resume",
     ]
     assert {"inputs", "resident_peak_bytes", "seconds", "verdict"} <= set(said["phases"][1])
     assert said["phases"][2]["verdict"] == "failed"
@@ -81,7 +83,7 @@ def test_the_table_is_eighty_columns_wide_and_says_what_to_do(shop: Any) -> None
     assert max(len(line) for line in report.table().splitlines()) <= 80
     assert "B201 only-vectors-trained (stop)" in str(report)
     assert "  to do:" in str(report)
-    assert "does not save or resume" in " ".join(str(report).split())
+    assert "does not save or load" in " ".join(str(report).split())
 
 
 def test_a_stop_raises_with_the_finding_and_a_healthy_trainer_does_not(shop: Any) -> None:

@@ -22,6 +22,7 @@ from testigo.gates import (
     gate_rules,
 )
 from testigo.gates.trainer import TrainerEvidence
+from testigo.gates.trainer_resume import CheckpointEvidence
 from testigo.rules import CannotCheck, Finding, Passed, Rule, judge
 
 NAN = float("nan")
@@ -45,6 +46,31 @@ HEALTHY: dict[type, Any] = {
         eval_loss_of_batches=2.1,
         eval_loss_of_tokens=2.1,
         failed_step="",
+        class_runs=30,
+        class_runs_expected=33.0,
+        class_runs_spread=3.0,
+        pixel_range=(-2.1, 2.6),
+        pixel_spread=0.9,
+        n_answers=40,
+        n_answers_ended=40,
+        n_batches=20,
+        learning_rate=1e-3,
+        peak_learning_rate=1e-3,
+        schedule_is_the_optimizers=True,
+        decayed_vectors=0,
+        adapter_inside_adapter=False,
+        trained_not_saved=(),
+        labels_own_share=1.0,
+    ),
+    CheckpointEvidence: CheckpointEvidence(
+        checkpoint="checkpoint-40",
+        files_lacking=(),
+        files_damaged=(),
+        keys_missing=(),
+        keys_unexpected=(),
+        changed=(),
+        patience_used=0,
+        order_repeats=True,
     ),
     BalanceEvidence: BalanceEvidence(
         rows_by_class={"train": {"bill": 60, "login": 20}, "validation": {"bill": 12, "login": 4}},
@@ -127,6 +153,7 @@ HEALTHY: dict[type, Any] = {
         gradient_twice_error=0.0,
         checkpointing_error=0.0,
         new_tokens_frozen=(),
+        untied=(),
     ),
     UpdateEvidence: UpdateEvidence(
         trained=LORA,
@@ -147,6 +174,7 @@ HEALTHY: dict[type, Any] = {
         gradient_norm_before_clip=3.0,
         gradient_norm_after_clip=0.9999997,
         replica_digests=("abc", "abc"),
+        rounded_away=0.02,
         seed_twice_equal=True,
     ),
     OverfitEvidence: OverfitEvidence(
@@ -396,6 +424,24 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "B201": ({"adapter": False, "trained_matrices": 0, "trained_vectors": 5}, {"trained_matrices": 0}),
     "B202": ({"adapter": False}, {"adapter": False, "declared_by_user": True}),
     "V201": ({"eval_loss_of_batches": 2.4}, {"eval_loss_of_batches": 2.1001}),
+    "D202": ({"class_runs": 3}, {"class_runs": 26}),
+    "E203": ({"pixel_range": (0.0, 255.0)}, {"pixel_range": (0.0, 1.0), "pixel_spread": 0.2}),
+    "E205": ({"n_answers_ended": 0}, {"n_answers": 4, "n_answers_ended": 0}),
+    "E206": ({"labels_own_share": 0.2}, {"labels_own_share": 0.85}),
+    "B125": ({"untied": ("embed_tokens.weight", "lm_head.weight")}, {}),
+    "B203": ({"adapter_inside_adapter": True}, {"adapter": False}),
+    "U125": ({"rounded_away": 0.98}, {"rounded_away": 0.98, "learning_rate_applied": (0.0, 0.0), "skipped": 0}),
+    "U201": ({"peak_learning_rate": 2e-5}, {"peak_learning_rate": 9e-4}),
+    "U202": ({"peak_learning_rate": 0.0}, {"peak_learning_rate": 1e-9}),
+    "U203": ({"schedule_is_the_optimizers": False}, {}),
+    "U204": ({"n_batches": 0}, {"n_batches": 1}),
+    "U205": ({"decayed_vectors": 9}, {}),
+    "X201": ({"trained_not_saved": ("embed_tokens.weight",)}, {}),
+    "R201": ({"files_lacking": ("optimizer.pt",)}, {}),
+    "R202": ({"keys_missing": ("q.lora_A",), "keys_unexpected": ("attention.q.lora_A",)}, {}),
+    "R203": ({"changed": (("learning_rate", "0.001", "0.005"),)}, {}),
+    "R204": ({"patience_used": 2}, {}),
+    "R205": ({"order_repeats": False}, {}),
 }
 
 RULES = {rule.code: rule for rule in gate_rules()}
@@ -462,6 +508,7 @@ def test_the_sick_case_is_sick_by_this_rule_and_its_kin_alone(code: str) -> None
         "U112": {"U106"},
         "U123": {"U124"},
         "B201": {"B202"},
+        "U202": {"U201"},
     }
     evidence = [replace(HEALTHY[RULES[code].evidence], **CASES[code][0])]
 

@@ -44,6 +44,8 @@ class Bench:
     """Whether the Trainer's loss is the mean cross-entropy of the labels; known after the forward phase."""
     schedule_fits: bool | None = None
     """Whether the user's schedule changes the user's optimizer; None where the Trainer builds one of them."""
+    n_outputs: int | None = None
+    """Classes that the cross-entropy chooses from: the vocabulary, or a classifier's; known after the forward phase."""
     is_repeatable: bool = True
     """Whether evaluating twice gives the same; known after the forward phase."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,18 +9,10 @@ from typing import Any
 
 from testigo.attach import tokens
 from testigo.attach.bench import Bench
-from testigo.attach.rows import (
-    IGNORED,
-    SeenRow,
-    Split,
-    numbers,
-    padding_in_loss,
-    places_in_batch,
-)
+from testigo.attach.labels import conflicts, first_label, labels_shifted
+from testigo.attach.rows import IGNORED, SeenRow, Split, numbers, padding_in_loss, places_in_batch
 from testigo.gates.data import DataEvidence
 
-#: Of the labels, so many must be the token itself (or its neighbour) before anything is said about a shift.
-SHIFT_SHARE = 0.9
 _MASK_COLUMNS = ("assistant_masks", "assistant_mask")
 
 
@@ -62,7 +52,7 @@ def collect(bench: Bench) -> DataEvidence:
         longest={split.name: _longest(split) for split in splits if split.rows} if bench.run else None,
         longest_run=tuple(sorted(bench.run)),
         exact_copies=_copies(bench),
-        conflicts=_conflicts(bench.train.rows) if answers else None,
+        conflicts=conflicts(bench.train.rows) if answers else None,
         unknown_tokens=_unknown(tokenizer, rows),
     )
 
@@ -70,20 +60,6 @@ def collect(bench: Bench) -> DataEvidence:
 def end_ids(bench: Bench) -> frozenset[int]:
     """Tokens that end an answer: those at which generation stops, and the one that the chat template writes."""
     return _stop_ids(bench) | _template_end(bench.trainer.processing_class)
-
-
-def labels_shifted(rows: Sequence[SeenRow]) -> int | None:
-    """Places that labels lie ahead of the tokens that they name; None where labels are not the row's own tokens."""
-    hits, n = Counter[int](), 0
-    for row in rows:
-        if row.labels is None:
-            continue
-        for t in range(1, len(row.ids) - 1):
-            if row.labels[t] != IGNORED:
-                n += 1
-                hits.update(by for by in (-1, 0, 1) if row.labels[t] == row.ids[t + by])
-    fitting = [by for by in (0, 1, -1) if n >= 8 and hits[by] >= SHIFT_SHARE * n]
-    return fitting[0] if len(fitting) == 1 else None
 
 
 def assistant_mask_empty(bench: Bench) -> tuple[tuple[str, ...] | None, bool | None]:
@@ -224,24 +200,8 @@ def _copies(bench: Bench) -> tuple[tuple[str, str], ...] | None:
     return tuple((seen[row.ids], row.id) for split in bench.evaluation for row in split.rows if row.ids in seen)
 
 
-def _conflicts(rows: Sequence[SeenRow]) -> tuple[tuple[str, str], ...]:
-    """Training rows with the same tokens outside the loss and others in it; rows that are all answer have no input."""
-    first: dict[tuple[int, ...], tuple[SeenRow, tuple[int, ...]]] = {}
-    pairs = []
-    for row in rows:
-        labels = row.labels or ()
-        asked = tuple(token for token, label in zip(row.ids, labels, strict=False) if label == IGNORED)
-        answer = tuple(label for label in labels if label != IGNORED)
-        if len(asked) < 2 or not answer:
-            continue
-        other, known = first.setdefault(asked, (row, answer))
-        if known != answer:
-            pairs.append((other.id, row.id))
-    return tuple(pairs)
-
-
 def answers_ended(bench: Bench) -> tuple[int, int] | None:
-    """Rows that answer, and those of them with an end in the loss; None where rows are blocks of running text."""
+    """Rows that answer, and those of them that end; None where rows are blocks of running text."""
     ends = end_ids(bench)
     rows = [row for row in bench.train.rows if row.labels is not None and row.n_supervised(bench.shift)]
     if not ends or labels_shifted(bench.train.rows) is None or not rows:
@@ -249,26 +209,7 @@ def answers_ended(bench: Bench) -> tuple[int, int] | None:
     sizes = Counter(len(row.ids) for row in rows)
     if sizes.most_common(1)[0][1] > len(rows) / 2:
         return None
-    return len(rows), sum(bool(ends & set(row.labels or ())) for row in rows)
-
-
-def runs_of_classes(rows: Sequence[SeenRow], order: Sequence[int] | None) -> tuple[int, float, float] | None:
-    """Stretches of one class in loading order, their mean and their deviation in a random order.
-
-    Wald and Wolfowitz 1940, for several kinds: with n rows, n_k of class k and S2, S3 the sums of squares and cubes,
-    the mean is (n (n + 1) - S2) / n and the variance (S2 (S2 + n (n + 1)) - 2 n S3 - n^3) / (n^2 (n - 1)).
-    """
-    by_index = {row.index: row.class_number for row in rows if row.class_number is not None}
-    found = [by_index[k] for k in (order if order is not None else sorted(by_index)) if k in by_index]
-    counts = Counter(found)
-    n = len(found)
-    if n < 32 or len(counts) < 2:
-        return None
-    squares, cubes = sum(k**2 for k in counts.values()), sum(k**3 for k in counts.values())
-    mean = (n * (n + 1) - squares) / n
-    variance = (squares * (squares + n * (n + 1)) - 2 * n * cubes - n**3) / (n**2 * (n - 1))
-    runs = 1 + sum(a != b for a, b in itertools.pairwise(found))
-    return runs, mean, math.sqrt(max(variance, 0.0))
+    return len(rows), sum(bool(ends & set(row.ids[first_label(row) :])) for row in rows)
 
 
 def _unknown(tokenizer: Any, rows: Sequence[SeenRow]) -> tuple[str, ...] | None:

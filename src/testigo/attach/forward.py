@@ -32,13 +32,15 @@ def collect(bench: Bench) -> ForwardEvidence:
     logits, labels = bench.logits(batch), batch.get("labels")
     paths = () if logits is None or not isinstance(labels, torch.Tensor) else _paths(logits, labels.cpu())
     recomputed = _recomputed(bench, loss, paths)
+    if logits is not None and bench.is_cross_entropy:
+        bench.n_outputs = logits.shape[-1]
     return ForwardEvidence(
         rows=tuple(row.id for row in rows),
         precision=bench.precision,
         loss=loss,
         loss_fp32=recomputed if bench.is_repeatable else None,
         logits_finite=None if logits is None else bool(torch.isfinite(logits).all()),
-        vocabulary_size=logits.shape[-1] if logits is not None and bench.is_cross_entropy else None,
+        vocabulary_size=bench.n_outputs,
         padded_vs_alone=_padded(bench, batch, rows, logits) if bench.is_repeatable else None,
         perturbed_neighbour=_neighbour(bench, batch, logits) if bench.is_repeatable else None,
         shuffled_label_loss=_shuffled(logits, labels, rows) if bench.loss_shift == 1 else None,

@@ -33,7 +33,7 @@ from testigo.gates.update import UpdateEvidence
 from testigo.gates.validation import ValidationEvidence
 from testigo.model.device import platform_description
 from testigo.pilot.phases import OutOfMemory, Phases
-from testigo.rules import Verdict, judge
+from testigo.rules import NotChecked, Rule, Verdict, judge
 
 PHASES = ("data", "forward", "backward", "update", "overfit", "validation", "export", "resume")
 _COLLECTED = (
@@ -99,7 +99,7 @@ def pilot(
     verdict = replace(
         verdict,
         findings=for_trainers(verdict.findings),
-        not_checked=tuple(replace(one, why=run.why.get(one.why, one.why)) for one in verdict.not_checked),
+        not_checked=tuple(replace(one, why=run.reason(one, rules)) for one in verdict.not_checked),
     )
     return Report(verdict, tuple(run.table(verdict)), platform_description())
 
@@ -114,10 +114,7 @@ class _Run:
         self.evidence: list[object] = []
         self.failed_step = ""
         self.unchecked: dict[str, str] = {}
-        self.why = {
-            "no CheckpointEvidence was collected": "no checkpoint to go on from was named",
-            "no SplitEvidence was collected": "the rows were split before the Trainer saw them",
-        }
+        self.why = {"no SplitEvidence was collected": "the rows were split before the Trainer saw them"}
 
     def go(self, trainer: Any, kept: Any) -> None:
         """Every phase in order; a phase that cannot run does not keep the next from running."""
@@ -208,6 +205,17 @@ class _Run:
     def _collect(self, name: str, collect: Callable[[], object]) -> None:
         with self._failures(name):
             self.evidence.append(collect())
+
+    def reason(self, one: NotChecked, rules: Sequence[Rule]) -> str:
+        """Why a rule could not look, in the words of this pilot."""
+        evidence = next(rule.evidence for rule in rules if rule.code == one.code)
+        if evidence is ExportEvidence:
+            return "the pilot of a Trainer does not save or load"
+        if evidence in (ResumeEvidence, CheckpointEvidence) and self.resume_from is None:
+            return "no checkpoint to go on from was named"
+        if evidence is ResumeEvidence:
+            return "the pilot of a Trainer reads the checkpoint and does not go on from it"
+        return self.why.get(one.why, one.why)
 
     def table(self, verdict: Verdict) -> Iterator[dict[str, Any]]:
         """One row a phase, in order, those that were not reached too."""

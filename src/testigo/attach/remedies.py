@@ -9,6 +9,7 @@ from testigo.rules import Finding
 
 REMEDIES: Mapping[str, str] = {
     "D103": "Take the named rows out of one of the two data sets; oversample only after splitting.",
+    "D105": "Decide which answer is right, or keep both on purpose; the model learns the mean of them.",
     "D106": "Give the Trainer rows: see what filters and `max_length` left out.",
     "E101": "Use the tokenizer that belongs to the model; after adding tokens call `model.resize_token_embeddings`.",
     "E102": "Look at `labels` of the named rows: an answer that was cut away needs a larger `max_length`; a mask that "
@@ -51,6 +52,7 @@ REMEDIES: Mapping[str, str] = {
     "a `compute_loss_func` that divides by it. Where the loss adds up with the accumulation steps, the model takes "
     "further keywords and does not use them: set `trainer.model_accepts_loss_kwargs = False`.",
     "B109": "As for B108: the sum of token losses must be divided by `num_items_in_batch`.",
+    "B112": "List the new tokens in the adapter's `trainable_token_indices`, or the embedding in `modules_to_save`.",
     "B110": "Find what keeps gradients: an overridden `zero_grad`, or a hook that adds to them.",
     "B111": "Set `activation_checkpointing_kwargs={'use_reentrant': False}`, or switch activation checkpointing off.",
     "U101": "Build the optimizer after `get_peft_model`, from the parameters with `requires_grad`; or let the Trainer "
@@ -61,6 +63,12 @@ REMEDIES: Mapping[str, str] = {
     "U105": "See U101 and B103; then raise `learning_rate`. In pure bf16, small changes are rounded away.",
     "U106": "Nothing where these parts were not used by the batch; in pure bf16 keep float32 weights.",
     "U107": "Take the named tensors out of the optimizer, or give them `requires_grad`.",
+    "U111": "Clip once an update, after accumulation: leave it to the Trainer's `max_grad_norm`.",
+    "U125": "Load the model in float32 and set `bf16=True`, which computes in bf16 and keeps the weights in float32.",
+    "B125": "Leave `embed_tokens` and `lm_head` out of `modules_to_save`, or set `ensure_weight_tying=True` there.",
+    "R102": "Nothing is left of this run: raise `max_steps` or `num_train_epochs` in a new one.",
+    "R107": "Give the checkpoint before this one to `resume_from_checkpoint`; see whether the run had diverged.",
+    "X109": "Free the disk, or set `save_total_limit`.",
     "U110": "Build the scheduler for the number of updates, not of microbatches: rows / (batch size × accumulation).",
     "U112": "Train in bf16 instead of fp16.",
     "U121": "Lower `learning_rate`, set `max_grad_norm=1.0`, or train in float32.",

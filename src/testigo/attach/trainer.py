@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from testigo.attach import data
+from testigo.attach import data, labels
 from testigo.attach.bench import Bench, planned_updates
 from testigo.attach.validation import EvalLoss
 from testigo.gates.export import ExportEvidence
@@ -33,14 +33,15 @@ def collect(
     trainer, model = bench.trainer, bench.trainer.model
     empty, marks = data.assistant_mask_empty(bench)
     data_names, model_names = data.class_names(bench)
-    runs = data.runs_of_classes(bench.train.rows, _loading_order(trainer, loader))
+    runs = labels.runs_of_classes(bench.train.rows, _loading_order(trainer, loader))
     pictures = [row.picture for split in (bench.train, *bench.evaluation) for row in split.rows if row.picture]
     ended = data.answers_ended(bench)
     rate, peak = _rates(trainer, loader)
     n_trained = sum(p.numel() for p in bench.trained.values())
     return TrainerEvidence(
         n_rows=len(bench.train.rows),
-        labels_shifted=data.labels_shifted(bench.train.rows),
+        labels_shifted=labels.labels_shifted(bench.train.rows),
+        labels_own_share=labels.labels_own_share(bench.train.rows),
         loss_shift=bench.loss_shift,
         assistant_mask_empty=empty,
         template_marks_assistant=marks,

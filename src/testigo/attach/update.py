@@ -42,7 +42,8 @@ def collect(bench: Bench, loader: Any) -> UpdateEvidence:
         return evidence
     rates, skipped = [], 0
     moved_first: tuple[str, ...] = ()
-    before = after = 0.0
+    before: float | None = None
+    after: float | None = None
     nonzero: dict[str, torch.Tensor] = {}
     batch = bench.train.together(bench.sample)
     for number in range(N_UPDATES):
@@ -86,9 +87,12 @@ def _clip(bench: Bench) -> None:
         bench.trainer.accelerator.clip_grad_norm_(bench.model.parameters(), bench.args.max_grad_norm)
 
 
-def _norm(bench: Bench) -> float:
-    """Norm of all gradients together."""
-    return float(torch.nn.utils.get_total_norm([p.grad for p in bench.model.parameters() if p.grad is not None]))
+def _norm(bench: Bench) -> float | None:
+    """Norm of all gradients together; None in half precision, whose rounding hides a clipping that is a little off."""
+    gradients = [p.grad for p in bench.model.parameters() if p.grad is not None]
+    if any(gradient.dtype != torch.float32 for gradient in gradients):
+        return None
+    return float(torch.nn.utils.get_total_norm(gradients))
 
 
 def _half_precision(bench: Bench) -> dict[str, torch.nn.Parameter]:
@@ -114,7 +118,7 @@ def overfit(bench: Bench) -> OverfitEvidence | None:
         return None
     batch = bench.train.together(bench.sample[:OVERFIT_ROWS])
     first = bench.evaluated(batch)
-    size = getattr(getattr(bench.trainer.model, "config", None), "vocab_size", None)
+    size = bench.n_outputs
     everything = len(bench.trained) == sum(1 for _ in bench.trainer.model.parameters())
     if not math.isfinite(first) or first < 0.05 or not (everything or (size and first < 0.5 * math.log(size))):
         return None

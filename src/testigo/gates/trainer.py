@@ -19,6 +19,8 @@ class TrainerEvidence:
     """Training rows that were looked at."""
     labels_shifted: int | None = None
     """Places that the labels in the batch lie ahead of the tokens that they name: 0, or 1 when shifted before."""
+    labels_own_share: float | None = None
+    """Share of the labels that are the token of their own place, or of a place beside it, 0 to 1."""
     loss_shift: int | None = None
     """Places that the loss moves labels by: 1 for causal language models of transformers, else 0."""
     assistant_mask_empty: tuple[str, ...] | None = None
@@ -60,7 +62,7 @@ class TrainerEvidence:
     n_answers: int | None = None
     """Rows whose labels are their own tokens, where rows have lengths of their own."""
     n_answers_ended: int | None = None
-    """Those of them with a token in the loss that ends an answer."""
+    """Those of them in which a token that ends an answer follows one that is in the loss."""
     n_batches: int | None = None
     """Batches of one epoch; None for a stream."""
     learning_rate: float | None = None
@@ -167,7 +169,7 @@ def adapter_is_outermost(evidence: TrainerEvidence) -> Finding | Passed:
     return passed("there is one adapter at most")
 
 
-@rule("X201", "trained-not-saved", "stop", phase="export", requires=("B101",))
+@rule("X201", "trained-not-saved", "stop", phase="export")
 def what_is_trained_is_saved(evidence: TrainerEvidence) -> Finding | Passed:
     """The adapter's file would hold everything that is trained.
 

@@ -102,9 +102,9 @@ def pictures_are_normalised(evidence: TrainerEvidence, largest: float = 16.0, le
     return found(seen) if max(abs(low), abs(high)) > largest or spread < least else passed(seen)
 
 
-@rule("E205", "answers-never-end", "warn", phase="data", requires=("E102", "E107"))
+@rule("E205", "answers-never-end", "warn", phase="data")
 def answers_end(evidence: TrainerEvidence, at_least: int = 8) -> Finding | Passed:
-    """Some row has the token in the loss that ends an answer.
+    """Some row has a token after its answer that ends it.
 
     Why it matters: a model that never saw an end writes on to the limit.
 
@@ -117,5 +117,24 @@ def answers_end(evidence: TrainerEvidence, at_least: int = 8) -> Finding | Passe
     answers, ended = need(evidence.n_answers, "answers"), need(evidence.n_answers_ended, "ends of answers")
     if answers < at_least:
         raise CannotCheck(f"only {answers} rows have labels of their own tokens")
-    seen = f"{ended} of {answers} rows have an end token in the loss"
+    seen = f"{ended} of {answers} rows have a token that ends an answer"
     return passed(seen) if ended else found(seen)
+
+
+@rule("E206", "labels-of-other-tokens", "warn", phase="data")
+def labels_are_own_tokens(evidence: TrainerEvidence, least: float = 0.5) -> Finding | Passed:
+    """The labels of a causal language model are the tokens of their own row.
+
+    Why it matters: labels of another row teach answers to questions that were never asked; the loss falls all the
+    same, since texts are alike.
+
+    What to do: make labels from the same row's `input_ids`; look at what sorted, joined or shuffled one of the two.
+
+    Source: by definition of causal language modelling: the label of a place is the token that stands there. Noise on
+    the inputs leaves most tokens as they were.
+    """
+    if need(evidence.loss_shift, "whether the loss shifts labels") != 1:
+        raise CannotCheck("the loss is not a causal language model's")
+    share = need(evidence.labels_own_share, "the labels")
+    seen = f"{share:.0%} of the labels are the row's own tokens"
+    return passed(seen) if share >= least else found(seen)

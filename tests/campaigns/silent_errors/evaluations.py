@@ -49,7 +49,7 @@ def eval_loss_of_batch_means(shop: Any, sick: bool) -> Any:
     rows = sorted(shop.validation_rows(), key=lambda row: sum(label != -100 for label in row["labels"]))
     alike = [rows[0], {**rows[0], "input_ids": [3, *rows[0]["input_ids"][1:]]}]
     chosen = [rows[0], rows[-1], rows[1], rows[-2]] if sick else alike
-    return shop.trainer(evaluation=Dataset.from_list(chosen), per_device_eval_batch_size=1)
+    return shop.trainer(shop.taught(), evaluation=Dataset.from_list(chosen), per_device_eval_batch_size=1)
 
 
 @planted(

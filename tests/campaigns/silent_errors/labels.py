@@ -149,7 +149,7 @@ def own_truncation_cuts_answers(shop: Any, sick: bool) -> Any:
     return shop.trainer(rows=rows.map(lambda row: {key: row[key][:most] for key in ("input_ids", "labels")}))
 
 
-@planted("the labels of each row are another row's", source="a join that lost its order", codes="F109")
+@planted("the labels of each row are another row's", source="a join that lost its order", codes="E206")
 def labels_of_another_row(shop: Any, sick: bool) -> Any:
     rows = shop.chat_rows(shop.tokenizer(), mask=False)
     by_length = sorted(rows, key=lambda row: len(row["input_ids"]))
@@ -159,7 +159,7 @@ def labels_of_another_row(shop: Any, sick: bool) -> Any:
         n = len(own["input_ids"])
         return {"input_ids": own["input_ids"], "labels": (other * 4)[:n] if sick else own["labels"]}
 
-    return shop.trainer(shop.taught(), rows=Dataset.from_list([taken(k) for k in range(len(by_length))]))
+    return shop.trainer(rows=Dataset.from_list([taken(k) for k in range(len(by_length))]))
 
 
 @planted(

@@ -80,7 +80,7 @@ def frozen_layer_that_moves(shop: Any, sick: bool) -> Any:
 )
 def lost_to_rounding(shop: Any, sick: bool) -> Any:
     model = shop.llama().to(torch.bfloat16)
-    return shop.trainer(model, learning_rate=1e-6 if sick else 1e-3)
+    return shop.trainer(model, learning_rate=1e-6 if sick else 5e-3)
 
 
 @planted(
@@ -100,7 +100,7 @@ def warm_up_longer_than_the_run(shop: Any, sick: bool) -> Any:
     return shop.trainer(warmup_steps=1000 if sick else 2, max_steps=20)
 
 
-@planted("a learning rate of zero", source="a sweep that wrote 0 for 1e-5", codes="U201")
+@planted("a learning rate of zero", source="a sweep that wrote 0 for 1e-5", codes="U202")
 def learning_rate_of_zero(shop: Any, sick: bool) -> Any:
     return shop.trainer(learning_rate=0.0 if sick else 1e-3)
 

@@ -60,8 +60,12 @@ def neighbours_seen(shop: Any, sick: bool) -> Any:
 def sft_masked_by_id(shop: Any, sick: bool) -> Any:
     tokenizer = shop.tokenizer(pad="<|end|>")
     rows = shop.chat_rows(tokenizer).remove_columns("labels")
-    collator = DataCollatorForLanguageModeling(tokenizer, mlm=False) if sick else None
-    return shop.sft(rows, tokenizer=tokenizer, collator=collator)
+    by_id = DataCollatorForLanguageModeling(tokenizer, mlm=False)
+
+    def collate(items: Any) -> Any:
+        return by_id([{"input_ids": item["input_ids"]} for item in items])
+
+    return shop.sft(rows, tokenizer=tokenizer, collator=collate if sick else None)
 
 
 @planted(
