@@ -16,6 +16,7 @@ from testigo.errors import VerificationFailed
 from testigo.gates import (
     BackwardEvidence,
     BalanceEvidence,
+    ClassesEvidence,
     DataEvidence,
     Evidence,
     ExportEvidence,
@@ -96,6 +97,7 @@ def test_all_kinds_are_exported() -> None:
     assert set(KINDS) == {
         BackwardEvidence,
         BalanceEvidence,
+        ClassesEvidence,
         DataEvidence,
         ExportEvidence,
         ForwardEvidence,

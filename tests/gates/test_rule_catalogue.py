@@ -20,6 +20,7 @@ LETTERS = {
     "SplitEvidence": "D",
     "DataEvidence": "DE",
     "BalanceEvidence": "D",
+    "ClassesEvidence": "F",
     "ForwardEvidence": "F",
     "BackwardEvidence": "B",
     "UpdateEvidence": "U",

@@ -2,13 +2,24 @@
 
 Reading order: `template` (what the chat template writes), `turns` (which characters are the assistant's, proved),
 `frame` (a conversation becomes ids), `row` (a row as the model sees it), `encoder` (a row becomes ids), `cutting` (what
-a maximum length would cut), `pack` (rows become tensors).
+a maximum length would cut), `pack` (rows become tensors); for class heads `classes` (a row with one answer, a batch of
+them), `class_encoder`, `image_encoder` (with `augment`).
 """
 
+from testigo.encoding.class_encoder import ClassEncoder
+from testigo.encoding.classes import Labelled, LabelledRow
 from testigo.encoding.cutting import Cut, cut
 from testigo.encoding.encoder import Encoder, Lengths
 from testigo.encoding.frame import Frame
+from testigo.encoding.image_encoder import ImageEncoder
 from testigo.encoding.pack import IGNORED, Pack, lay_out, pack, pad
 from testigo.encoding.row import EncodedRow
 
-__all__ = ["IGNORED", "Cut", "EncodedRow", "Encoder", "Frame", "Lengths", "Pack", "cut", "lay_out", "pack", "pad"]
+AnyEncoder = Encoder | ClassEncoder | ImageEncoder
+AnyRow = EncodedRow | LabelledRow
+Batch = Pack | Labelled
+
+__all__ = [
+    "IGNORED", "AnyEncoder", "AnyRow", "Batch", "ClassEncoder", "Cut", "EncodedRow", "Encoder", "Frame", "ImageEncoder",
+    "Labelled", "LabelledRow", "Lengths", "Pack", "cut", "lay_out", "pack", "pad",
+]  # fmt: skip

@@ -1,4 +1,5 @@
 """Predict, score, keep: baseline and tuned model by one function, every output kept row by row.
 
-Reading order: `decode` (greedy generation with a shared prefix), `predict` (a split becomes predictions), `worker`.
+Reading order: `prediction` (one row's output), `decode` (greedy generation with a shared prefix), `classify` (one
+forward pass before a class head), `predict` (a split becomes predictions), `worker`.
 """

@@ -1,44 +1,35 @@
-"""A split becomes predictions: prompt, output, token ids, why it stopped, and scores, row by row."""
+"""A split becomes predictions, row by row: texts that are written, or classes that a head chooses."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 
 from testigo.corpus import Row
-from testigo.encoding import Encoder
+from testigo.encoding import AnyEncoder, Encoder
+from testigo.evaluation.classify import classify
 from testigo.evaluation.decode import decode_all
+from testigo.evaluation.prediction import Prediction, lines
 
-
-@dataclass(frozen=True)
-class Prediction:
-    """One row's output. `prompt_sha256` proves that baseline and tuned model were asked the same."""
-
-    row: str
-    category: str
-    group: str
-    prompt_sha256: str
-    output: str
-    token_ids: tuple[int, ...]
-    stop: str
-    scores: dict[str, float]
+__all__ = ["Prediction", "lines", "predict"]
 
 
 def predict(
     model: Any,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     rows: Sequence[Row],
     *,
     max_new_tokens: int,
     batch_size: int,
     on_batch: Callable[[int], object] = lambda n_done: None,
 ) -> tuple[Prediction, ...]:
-    """Greedy outputs of a split and their scores. Baseline and tuned model go through this one function."""
+    """Outputs of a split and their scores. Baseline and tuned model go through this one function."""
+    if not isinstance(encoder, Encoder):
+        return classify(model, encoder, rows, batch_size=batch_size, on_batch=on_batch)
     prompts = [encoder.prompt_ids(row.fields) for row in rows]
     was_training = model.training
     model.eval()
@@ -65,11 +56,7 @@ def predict(
                 token_ids=answer.token_ids,
                 stop=answer.stop,
                 scores=encoder.task.score(row.fields, output),
+                target=encoder.task.target(row.fields),
             )
         )
     return tuple(predictions)
-
-
-def lines(predictions: Sequence[Prediction]) -> str:
-    """The predictions as JSON Lines."""
-    return "".join(json.dumps(asdict(p), ensure_ascii=False) + "\n" for p in predictions)

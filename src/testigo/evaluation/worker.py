@@ -11,13 +11,16 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from testigo.campaign import Campaign
-from testigo.corpus import Row, open_corpus, open_sealed
+from testigo.corpus import open_corpus, open_sealed
 from testigo.disk import working_in, write_atomically, write_json
 from testigo.errors import exit_code_of
 from testigo.model.starter import end_with_starter
+
+if TYPE_CHECKING:
+    from testigo.model.load import Loaded
 
 PROGRESS = "progress.json"
 
@@ -70,14 +73,17 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
     from testigo.model.device import device, versions
     from testigo.model.encoder import encoder_of
     from testigo.model.prepare import load_exactly
+    from testigo.tasks import labels_of
 
     settings = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder))
     out = Path(spec.out)
     out.mkdir(parents=True, exist_ok=True)
     weights = Path(spec.weights) if spec.weights else None
-    loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=weights)
+    corpus = open_corpus(Path(spec.corpus))
+    labels = labels_of(settings, corpus)
+    loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=weights, labels=labels)
     model.to(device())
-    rows = _rows(spec)
+    rows = open_sealed(corpus) if spec.split == "test" else corpus.rows(spec.split)
 
     def on_batch(n_done: int) -> None:
         (out / PROGRESS).write_text(json.dumps({"done": n_done, "of": len(rows)}))
@@ -87,7 +93,7 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
     with torch.inference_mode():
         predictions = predict(
             model,
-            encoder_of(settings, loaded),
+            encoder_of(settings, loaded, corpus.folder),
             rows,
             max_new_tokens=evaluation.max_new_tokens,
             batch_size=evaluation.batch_size,
@@ -99,6 +105,7 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
         "max_new_tokens": evaluation.max_new_tokens,
         "batch_size": evaluation.batch_size,
         "greedy": True,
+        **_head(loaded, spec),
         "base": loaded.files.identity.to_json(),
         "weights_sha256": file_sha256(weights) if weights else None,
         "seconds": time.perf_counter() - began,
@@ -109,9 +116,12 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
     write_atomically(out / f"{spec.split}.jsonl", lines(predictions))
 
 
-def _rows(spec: EvaluationSpec) -> tuple[Row, ...]:
-    corpus = open_corpus(Path(spec.corpus))
-    return open_sealed(corpus) if spec.split == "test" else corpus.rows(spec.split)
+def _head(loaded: Loaded, spec: EvaluationSpec) -> dict[str, Any]:
+    """Which class head answered; nothing where a text is written."""
+    if not loaded.head:
+        return {}
+    untrained = loaded.new_head and spec.weights is None
+    return {"classes": list(loaded.labels), "head": f"new, as seed {spec.seed} draws it" if untrained else "trained"}
 
 
 def main(arguments: list[str]) -> int:

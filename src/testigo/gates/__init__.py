@@ -14,6 +14,7 @@ from __future__ import annotations
 from testigo.gates.backward import BackwardEvidence
 from testigo.gates.balance import BalanceEvidence
 from testigo.gates.catalogue import all_rules, explain, gate_rules, rule_pages
+from testigo.gates.classes import ClassesEvidence
 from testigo.gates.data import DataEvidence
 from testigo.gates.evidence import Evidence, from_json, to_json
 from testigo.gates.export import ExportEvidence
@@ -28,6 +29,7 @@ from testigo.gates.validation import ValidationEvidence
 __all__ = [
     "BackwardEvidence",
     "BalanceEvidence",
+    "ClassesEvidence",
     "DataEvidence",
     "Evidence",
     "ExportEvidence",

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from testigo.errors import VerificationFailed
 from testigo.gates.backward import BackwardEvidence
 from testigo.gates.balance import BalanceEvidence
+from testigo.gates.classes import ClassesEvidence
 from testigo.gates.data import DataEvidence
 from testigo.gates.export import ExportEvidence
 from testigo.gates.forward import ForwardEvidence
@@ -24,6 +25,7 @@ from testigo.gates.validation import ValidationEvidence
 
 Evidence: TypeAlias = (
     DataEvidence
+    | ClassesEvidence
     | SplitEvidence
     | BalanceEvidence
     | ForwardEvidence

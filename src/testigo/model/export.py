@@ -20,6 +20,7 @@ from testigo.model import reproduction
 from testigo.model.adapter import trained_parameters
 from testigo.model.base import BaseFiles, file_sha256
 from testigo.model.digest import weights_sha256
+from testigo.model.head import Head
 from testigo.model.load import Loaded, load_base
 
 RECORD = "testigo.json"
@@ -30,16 +31,17 @@ def export(
     loaded: Loaded,
     folder: Path,
     *,
-    prompts: Mapping[str, Sequence[int]],
-    stop_ids: Sequence[int],
-    max_new_tokens: int,
+    prompts: Mapping[str, Any],
+    stop_ids: Sequence[int] = (),
+    max_new_tokens: int = 0,
 ) -> dict[str, Any]:
     """Write an export whole or not at all, bound to its base by name, revision and digest. Returns its record.
 
     Parameters
     ----------
     prompts
-        Control inputs by row id: their outputs are recorded, and whoever loads the export can reproduce them.
+        Control inputs by row id: their outputs are recorded, and whoever loads the export can reproduce them. Ids, or
+        before a class head of images pictures.
 
     Raises
     ------
@@ -68,7 +70,10 @@ def export(
             where=str(folder),
             action="name another folder; an old adapter is never overwritten",
         )
-    inputs = reproduction.record(model, prompts, stop_ids=stop_ids, max_new_tokens=max_new_tokens)
+    if loaded.head:
+        inputs = reproduction.record_classes(model, prompts, loaded.processor)
+    else:
+        inputs = reproduction.record(model, prompts, stop_ids=stop_ids, max_new_tokens=max_new_tokens)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(aside, ignore_errors=True)
@@ -78,11 +83,12 @@ def export(
             "kind": "adapter" if isinstance(model, PeftModel) else "model",
             "base": loaded.files.identity.to_json(),
             "weights_sha256": digest,
-            "dtype": str(model.get_input_embeddings().weight.dtype).removeprefix("torch."),
+            "dtype": str(_read_in(model, loaded)).removeprefix("torch."),
             "trained": list(own),
             "stop_ids": list(stop_ids),
             "max_new_tokens": max_new_tokens,
-            "control_inputs": [vars(c) for c in inputs],
+            **_head_record(loaded),
+            "control_inputs": [c.to_json() for c in inputs],
             "sha256": {path.name: file_sha256(path) for path in sorted(aside.iterdir())},
         }
         (aside / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
@@ -99,6 +105,21 @@ def export(
     return record
 
 
+def _read_in(model: Any, loaded: Loaded) -> torch.dtype:
+    """The numbers in which inputs become activations."""
+    first = next(model.parameters()) if loaded.head else model.get_input_embeddings().weight
+    dtype: torch.dtype = first.dtype
+    return dtype
+
+
+def _head_record(loaded: Loaded) -> dict[str, Any]:
+    """What is needed to put the same head on the base again."""
+    if not loaded.head:
+        return {}
+    reads, wanted = "image" if loaded.processor is not None else "text", "new" if loaded.new_head else "auto"
+    return {"head": {"reads": reads, "wanted": wanted, "labels": list(loaded.labels), "modules": list(loaded.head)}}
+
+
 def _save(model: Any, loaded: Loaded, folder: Path, stop_ids: Sequence[int]) -> None:
     own: dict[str, Any] = {}
     if isinstance(model, PeftModel):
@@ -109,7 +130,16 @@ def _save(model: Any, loaded: Loaded, folder: Path, stop_ids: Sequence[int]) -> 
         settings.revision = loaded.files.identity.revision or None
     model.save_pretrained(folder, **own)
     (folder / "README.md").unlink(missing_ok=True)  # peft's empty card; the dossier writes a full one
+    if loaded.head:
+        # With an adapter too: the base's own configuration does not know the classes.
+        model.config.architectures = [type(loaded.model).__name__]
+        model.config.save_pretrained(folder)
+    if loaded.processor is not None:
+        loaded.processor.save_pretrained(folder)
+        return
     loaded.tokenizer.save_pretrained(folder)
+    if loaded.head:
+        return
     GenerationConfig(
         do_sample=False,
         bos_token_id=loaded.tokenizer.bos_token_id,
@@ -166,8 +196,8 @@ def load_export(folder: Path, files: BaseFiles, *, dtype: torch.dtype = torch.fl
     if record["kind"] == "model":
         from testigo.model.base import locate
 
-        return load_base(locate(f"path:{folder.resolve()}"), dtype=dtype).model
-    loaded = load_base(files, dtype=dtype)
+        return load_base(locate(f"path:{folder.resolve()}"), dtype=dtype, head=_head_of(record)).model
+    loaded = load_base(files, dtype=dtype, head=_head_of(record))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Found missing adapter keys")  # they are an error of ours below
         model = PeftModel.from_pretrained(loaded.model, folder, is_trainable=False)
@@ -189,19 +219,40 @@ def load_export(folder: Path, files: BaseFiles, *, dtype: torch.dtype = torch.fl
     return model
 
 
-def merged_error(model: Any, prompts: Sequence[Sequence[int]]) -> float | None:
+def _head_of(record: Mapping[str, Any]) -> Head | None:
+    """The class head that a record tells of."""
+    kept = record.get("head")
+    if kept is None:
+        return None
+    return Head(tuple(kept["labels"]), kept["reads"], "auto" if record["kind"] == "model" else kept["wanted"])
+
+
+def merged_error(model: Any, prompts: Sequence[Sequence[int] | Mapping[str, torch.Tensor]]) -> float | None:
     """How far the merged model's logits lie from the unmerged one's, relative to their largest. None for whole models.
 
     The model is left unmerged, up to rounding: use it last.
+
+    Parameters
+    ----------
+    prompts
+        Ids, or what a class head reads, by name.
     """
     if not isinstance(model, PeftModel):
         return None
-    device = model.get_input_embeddings().weight.device
+    device = next(model.parameters()).device
+
+    def logits(prompt: Sequence[int] | Mapping[str, torch.Tensor]) -> torch.Tensor:
+        if isinstance(prompt, Mapping):
+            seen: torch.Tensor = model(**{name: value.to(device) for name, value in prompt.items()}).logits
+        else:
+            ids = torch.tensor([list(prompt)], device=device)
+            seen = model(input_ids=ids, use_cache=False, logits_to_keep=1).logits
+        return seen.float()
+
     with torch.inference_mode():
-        ids = [torch.tensor([list(p)], device=device) for p in prompts]
-        before = [model(input_ids=i, use_cache=False, logits_to_keep=1).logits.float() for i in ids]
+        before = [logits(prompt) for prompt in prompts]
     with torch.no_grad():
         model.merge_adapter()
-        after = [model(input_ids=i, use_cache=False, logits_to_keep=1).logits.float() for i in ids]
+        after = [logits(prompt) for prompt in prompts]
         model.unmerge_adapter()
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(after, before, strict=True))

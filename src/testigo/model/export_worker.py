@@ -36,21 +36,29 @@ class ExportSpec:
 
 def run(spec: ExportSpec) -> None:
     """Load, export, and tell what was written."""
+    from testigo.encoding import Encoder
     from testigo.model.device import device
-    from testigo.model.encoder import encoder_of
+    from testigo.model.encoder import control_input, encoder_of
     from testigo.model.export import export
     from testigo.model.prepare import load_exactly
+    from testigo.tasks import labels_of
 
     settings = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder))
-    loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=Path(spec.weights))
+    corpus = open_corpus(Path(spec.corpus))
+    weights, labels = Path(spec.weights), labels_of(settings, corpus)
+    loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=weights, labels=labels)
     model.to(device())
-    encoder = encoder_of(settings, loaded)
-    rows = {row.id: row for row in open_corpus(Path(spec.corpus)).rows("validation")}
+    encoder = encoder_of(settings, loaded, corpus.folder)
+    rows = {row.id: row for row in corpus.rows("validation")}
+    prompts = {row_id: control_input(encoder, rows[row_id]) for row_id in spec.control_rows}
+    if not isinstance(encoder, Encoder):
+        export(model, loaded, Path(spec.out), prompts=prompts)
+        return
     export(
         model,
         loaded,
         Path(spec.out),
-        prompts={row_id: encoder.prompt_ids(rows[row_id].fields) for row_id in spec.control_rows},
+        prompts=prompts,
         stop_ids=encoder.frame.stop_ids,
         max_new_tokens=settings.evaluation.max_new_tokens,
     )

@@ -6,16 +6,18 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoImageProcessor, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from testigo.errors import ModelError
 from testigo.model.base import BaseFiles, file_sha256
+from testigo.model.head import Head, begin_anew, head_modules, is_of_head, keep_statistics
 
 Precision = Literal["fp32", "bf16", "fp16"]
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -23,11 +25,27 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 @dataclass(frozen=True)
 class Loaded:
-    """A base in memory."""
+    """A base in memory.
+
+    Attributes
+    ----------
+    tokenizer, processor
+        What makes tensors of a text or of an image; the other is None.
+    head
+        The modules of its class head, which are trained whole; none where a text is written.
+    new_head
+        Whether that head is new: its weights say nothing yet.
+    labels
+        The names of the classes as the campaign orders them.
+    """
 
     model: Any
     tokenizer: Any
     files: BaseFiles
+    processor: Any = None
+    head: tuple[str, ...] = ()
+    new_head: bool = False
+    labels: tuple[str, ...] = ()
 
 
 def load_config(files: BaseFiles) -> Any:
@@ -70,8 +88,27 @@ def load_tokenizer(files: BaseFiles) -> Any:
         ) from error
 
 
-def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32) -> Loaded:
-    """The whole base in one dtype.
+def load_processor(folder: Path) -> Any:
+    """A base's own image processor, on Pillow: the same numbers on every machine.
+
+    Raises
+    ------
+    ModelError
+        When there is none.
+    """
+    try:
+        return AutoImageProcessor.from_pretrained(folder, trust_remote_code=False, backend="pil")
+    except Exception as error:
+        raise ModelError(
+            expected="an image processor (preprocessor_config.json) beside the weights",
+            found=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+            where=str(folder),
+            action="put the model's preprocessor_config.json into the same folder",
+        ) from error
+
+
+def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32, head: Head | None = None) -> Loaded:
+    """The whole base in one dtype, with the class head that is asked for.
 
     Trained weights stay in fp32 (mixed precision is autocast's work); a frozen base may be held in the campaign's
     precision.
@@ -79,31 +116,78 @@ def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32) -> Loaded
     Raises
     ------
     ModelError
-        When transformers cannot load it, or when weights are missing, unexpected or of another shape.
+        When transformers cannot load it, when weights are missing, unexpected or of another shape, or when its own
+        head is for other classes.
     """
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
+    if head is not None:
+        return _load_with_head(files, dtype, head)
     tokenizer = load_tokenizer(files)
+    model, report = _from_pretrained(AutoModelForCausalLM, files, dtype, "a causal language model")
+    _refuse_missing(report, files)
+    model.eval()
+    return Loaded(model, tokenizer, files)
+
+
+def pad_id_of(tokenizer: Any) -> int:
+    """Any id will do, since padding is known by its place; the tokenizer's own where it has one."""
+    return int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0)
+
+
+def _load_with_head(files: BaseFiles, dtype: torch.dtype, head: Head) -> Loaded:
+    tokenizer = load_tokenizer(files) if head.reads == "text" else None
+    processor = load_processor(files.folder) if head.reads == "image" else None
+    configuration = load_config(files)
+    new = head.configure(configuration)
+    if tokenizer is not None:
+        # A decoder's head reads the last token that is no padding, and knows padding by this id alone.
+        configuration.get_text_config().pad_token_id = pad_id_of(tokenizer)
+    what = f"a model with a head for {head.reads} classes"
+    model, report = _from_pretrained(head.auto_class, files, dtype, what, configuration)
+    modules = head_modules(model)
+    report = {kind: [str(key[0] if isinstance(key, tuple) else key) for key in keys] for kind, keys in report.items()}
+    missing = [name for name in report.get("missing_keys", ()) if is_of_head(name, modules)]
+    other = {kind: [n for n in report.get(kind, ()) if not (new and is_of_head(n, modules))] for kind in _FATAL}
+    _refuse_missing(other, files)
+    if new:
+        own = [name for name, _ in model.named_parameters() if is_of_head(name, modules) and "pooler" not in name]
+        begin_anew(model, [*own, *missing], seed=head.seed)
+        modules += tuple(sorted({name.rpartition(".pooler.")[0] + ".pooler" for name in missing if ".pooler." in name}))
+    keep_statistics(model)
+    model.eval()
+    return Loaded(model, tokenizer, files, processor, modules, new, head.labels)
+
+
+_FATAL = ("missing_keys", "mismatched_keys")
+
+
+def _from_pretrained(
+    auto_class: Any, files: BaseFiles, dtype: torch.dtype, what: str, configuration: Any = None
+) -> tuple[Any, dict[str, Any]]:
+    own = {} if configuration is None else {"config": configuration, "ignore_mismatched_sizes": True}
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(
+        model, report = auto_class.from_pretrained(
             _trainable_folder(files),
             dtype=dtype,
             trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
+            **own,
         )
     except Exception as error:
         raise ModelError(
-            expected="a causal language model that transformers loads from safetensors",
+            expected=f"{what} that transformers loads from safetensors",
             found=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
             where=str(files.folder),
             action="check that the folder is complete and the architecture is supported",
         ) from error
-    faults = {
-        kind: sorted(map(str, report.get(kind) or ()))
-        for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")
-    }
-    if faults["missing_keys"] or faults["mismatched_keys"]:
+    return model, report
+
+
+def _refuse_missing(report: Mapping[str, Any], files: BaseFiles) -> None:
+    faults = {kind: sorted(map(str, report.get(kind) or ())) for kind in _FATAL}
+    if any(faults.values()):
         raise ModelError(
             expected="every weight of the architecture in the files",
             found="; ".join(
@@ -112,8 +196,6 @@ def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32) -> Loaded
             where=str(files.folder),
             action="use a complete copy of the base",
         )
-    model.eval()
-    return Loaded(model, tokenizer, files)
 
 
 def dtype_of(precision: Precision, *, full: bool) -> torch.dtype:

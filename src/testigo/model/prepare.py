@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors.torch import load_file
@@ -14,11 +14,19 @@ from testigo.campaign import Campaign
 from testigo.errors import ModelError
 from testigo.model.adapter import attach, trained_parameters
 from testigo.model.base import locate
+from testigo.model.head import Head
 from testigo.model.load import Loaded, dtype_of, load_base
+from testigo.tasks import is_answered_by_head
 
 
 def load_exactly(
-    settings: Campaign, digest: str, *, seed: int, weights: Path | None = None, adapted: bool = False
+    settings: Campaign,
+    digest: str,
+    *,
+    seed: int,
+    weights: Path | None = None,
+    adapted: bool = False,
+    labels: tuple[str, ...] = (),
 ) -> tuple[Loaded, Any]:
     """The base of a record, and the model to use: the base itself, or with its adapter.
 
@@ -28,6 +36,8 @@ def load_exactly(
         Of the base's files, as recorded.
     weights
         Trained tensors to put into the adapter; with them, or when `adapted` is set, the adapter is attached.
+    labels
+        The names of the classes, where there are any: `testigo.tasks.labels_of`.
 
     Raises
     ------
@@ -43,13 +53,23 @@ def load_exactly(
             action="restore the base, or run the campaign in a new workspace",
         )
     adapter = settings.model.adapter
-    loaded = load_base(files, dtype=dtype_of(settings.model.precision, full=adapter.method == "full"))
+    head = head_of(settings, labels, seed=seed)
+    whole = adapter.method == "full" or head is not None  # a head is trained whole, in the numbers of what it reads
+    loaded = load_base(files, dtype=dtype_of(settings.model.precision, full=whole), head=head)
     if weights is None and not adapted:
         return loaded, loaded.model
-    model = attach(loaded.model, adapter, seed=seed)
+    model = attach(loaded.model, adapter, seed=seed, head=loaded.head)
     if weights is not None:
         fill(trained_parameters(model), load_file(weights), where=str(weights))
     return loaded, model
+
+
+def head_of(settings: Campaign, labels: tuple[str, ...], *, seed: int = 0) -> Head | None:
+    """The class head that a campaign asks for; None where a text is written."""
+    if not is_answered_by_head(settings):
+        return None
+    reads: Literal["text", "image"] = "image" if settings.task.kind == "image-classification" else "text"
+    return Head(labels, reads, settings.model.head, seed)
 
 
 def fill(parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, torch.Tensor], *, where: str) -> None:

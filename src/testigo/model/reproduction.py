@@ -1,26 +1,45 @@
-"""Control inputs: prompts whose outputs an export must reproduce, in a fresh process, on any machine."""
+"""Control inputs: prompts, texts or images whose outputs an export must reproduce, in a fresh process, anywhere."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from testigo.model.cache import empty_cache, places_of, with_cache
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 N_LOGITS = 8
 
 
 @dataclass(frozen=True)
 class ControlInput:
-    """One prompt, what the model wrote, and the logits of the eight lowest ids at the prompt's last place."""
+    """One prompt, what the model wrote, and the logits of the eight lowest ids at the prompt's last place.
+
+    Before a class head: what it read (ids, or `image`, a PNG in base64), the number of the class, and all logits.
+    """
 
     row: str
     prompt_ids: tuple[int, ...]
     output_ids: tuple[int, ...]
     first_logits: tuple[float, ...]
+    image: str = ""
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> ControlInput:
+        """What `to_json` gave."""
+        ids, output, logits = (tuple(plain[name]) for name in ("prompt_ids", "output_ids", "first_logits"))
+        return cls(plain["row"], ids, output, logits, plain.get("image", ""))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {name: value for name, value in vars(self).items() if name != "image" or value}
 
 
 @dataclass(frozen=True)
@@ -55,6 +74,22 @@ def reproduce(
 ) -> Reproduction:
     """Run recorded control inputs again. Outputs must be equal token for token; the logits' error is relative."""
     again = record(model, {c.row: c.prompt_ids for c in recorded}, stop_ids=stop_ids, max_new_tokens=max_new_tokens)
+    return _compared(recorded, again)
+
+
+def record_classes(model: Any, inputs: Mapping[str, Sequence[int] | Image], processor: Any) -> tuple[ControlInput, ...]:
+    """The class of each text (ids) or image, one at a time, by row id."""
+    model.eval()
+    return tuple(_class_of(model, row, given, processor) for row, given in inputs.items())
+
+
+def reproduce_classes(model: Any, recorded: Sequence[ControlInput], processor: Any) -> Reproduction:
+    """Run recorded control inputs again. Classes must be equal; the logits' error is relative."""
+    inputs = {c.row: _opened(c.image) if c.image else c.prompt_ids for c in recorded}
+    return _compared(recorded, record_classes(model, inputs, processor))
+
+
+def _compared(recorded: Sequence[ControlInput], again: Sequence[ControlInput]) -> Reproduction:
     faults = tuple(
         f"control input {old.row}: wrote {list(new.output_ids[:12])}…, recorded {list(old.output_ids[:12])}…"
         for old, new in zip(recorded, again, strict=True)
@@ -66,6 +101,37 @@ def reproduce(
         for a, b in zip(new.first_logits, old.first_logits, strict=True)
     ]
     return Reproduction(len(recorded), len(recorded) - len(faults), max(errors, default=0.0), faults)
+
+
+@torch.inference_mode()
+def _class_of(model: Any, row: str, given: Sequence[int] | Image, processor: Any) -> ControlInput:
+    device = next(model.parameters()).device
+    if isinstance(given, Sequence):
+        inputs = {
+            "input_ids": torch.tensor([list(given)]),
+            "attention_mask": torch.ones(1, len(given), dtype=torch.long),
+        }
+        ids, image = tuple(given), ""
+    else:
+        inputs = {"pixel_values": torch.as_tensor(processor(images=[given], return_tensors="pt")["pixel_values"])}
+        ids, image = (), _written(given)
+    logits = model(**{name: value.to(device) for name, value in inputs.items()}).logits[0].float()  # (classes,)
+    return ControlInput(row, ids, (int(logits.argmax()),), tuple(logits.tolist()), image)
+
+
+def _written(picture: Image) -> str:
+    """A picture as PNG, which loses nothing, in base64."""
+    file = BytesIO()
+    picture.save(file, format="PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def _opened(png: str) -> Image:
+    from PIL.Image import open as open_image
+
+    picture = open_image(BytesIO(base64.b64decode(png)), formats=("PNG",))
+    picture.load()
+    return picture
 
 
 @torch.inference_mode()

@@ -44,7 +44,7 @@ def collect(bench: Bench) -> BackwardEvidence:
     return BackwardEvidence(
         precision=bench.settings.model.precision,
         trained=tuple(session.parameters),
-        declared=tuple(declared_names(model, bench.settings.model.adapter)),
+        declared=tuple(declared_names(model, bench.settings.model.adapter, bench.loaded.head)),
         with_gradient=tuple(one),
         nonzero_gradient=tuple(name for name, g in one.items() if bool((g != 0).any())),  # type: ignore[attr-defined]
         exempt=tuple(name for name in session.parameters if is_zero_gradient_expected_first(name)),

@@ -13,9 +13,10 @@ from torch import nn
 
 from testigo.campaign import Campaign
 from testigo.corpus import Row
-from testigo.encoding import EncodedRow, Encoder, Lengths, Pack, pack, pad
+from testigo.encoding import AnyEncoder, EncodedRow, Encoder, ImageEncoder, Lengths, Pack, pack, pad
 from testigo.model.device import free_cache
 from testigo.model.load import Loaded
+from testigo.pilot.classes import Seen
 from testigo.pilot.data import Tensors
 from testigo.training.loop import Session
 from testigo.training.prepare import Prepared
@@ -53,9 +54,20 @@ class Bench:
         return self.prepared.loaded
 
     @property
-    def encoder(self) -> Encoder:
-        """Rows to ids."""
+    def encoder(self) -> AnyEncoder:
+        """Rows to tensors."""
         return self.prepared.encoder
+
+    @property
+    def has_head(self) -> bool:
+        """Whether a class head answers, and no text is written."""
+        return not isinstance(self.encoder, Encoder)
+
+    @property
+    def text_encoder(self) -> Encoder:
+        """Rows to ids, where a text is written."""
+        assert isinstance(self.encoder, Encoder)
+        return self.encoder
 
     @property
     def vocabulary_size(self) -> int:
@@ -63,30 +75,32 @@ class Bench:
         return int(self.model.get_input_embeddings().weight.shape[0])
 
     @cached_property
-    def worst(self) -> tuple[EncodedRow, ...]:
+    def worst(self) -> tuple[Any, ...]:
         """The longest training rows, as many as a microbatch holds."""
         ordered = sorted(self.session.rows, key=lambda row: (-row.n_tokens, row.id))
         return tuple(ordered[: self.settings.training.microbatch])
 
     @cached_property
-    def worst_validation(self) -> tuple[EncodedRow, ...]:
+    def worst_validation(self) -> tuple[Any, ...]:
         """The longest validation rows, as many as an evaluation batch holds."""
         ordered = sorted(self.session.validation_rows, key=lambda row: (-row.n_tokens, row.id))
         return tuple(ordered[: self.settings.evaluation.batch_size])
 
     @cached_property
-    def sample(self) -> tuple[EncodedRow, ...]:
+    def sample(self) -> tuple[Any, ...]:
         """A few short training rows of different lengths for the proofs of equality."""
         ordered = sorted(self.session.rows, key=lambda row: (row.n_tokens, row.id))
+        if self.has_head:
+            return _of_each_class(ordered)
         quarter = ordered[: max(len(ordered) // 4, N_SAMPLE)]
         step = max(len(quarter) // N_SAMPLE, 1)
         return tuple(quarter[::step][:N_SAMPLE])
 
     def tensors(self) -> Tensors:
         """What the data gate looks at."""
-        rows = {"train": self.session.rows, "validation": self.session.validation_rows}
+        rows: dict[str, Sequence[Any]] = {"train": self.session.rows, "validation": self.session.validation_rows}
         return Tensors(
-            encoder=self.encoder,
+            encoder=self.text_encoder,
             rows=rows,
             raw={split: self.raw(split, own) for split, own in rows.items()},
             lengths=self.lengths,
@@ -97,7 +111,20 @@ class Bench:
             embedding_is_trained=self.model.get_input_embeddings().weight.requires_grad,
         )
 
-    def raw(self, split: str, encoded: Sequence[EncodedRow]) -> tuple[Row, ...]:
+    def classes(self) -> Seen:
+        """What the data gate looks at where a class head answers."""
+        rows: dict[str, Sequence[Any]] = {"train": self.session.rows, "validation": self.session.validation_rows}
+        assert not isinstance(self.encoder, Encoder)
+        raw = {split: self.raw(split, own) for split, own in rows.items()}
+        return Seen(self.encoder, rows, raw, self.lengths, self.loaded.model.config, self.loaded.new_head)
+
+    def described(self, rows: Sequence[Any]) -> str:
+        """Rows of a worst case, for the table of phases."""
+        if isinstance(self.encoder, ImageEncoder):
+            return f"{len(rows)} images"
+        return f"{len(rows)} longest rows (up to {max(row.n_tokens for row in rows)} tokens)"
+
+    def raw(self, split: str, encoded: Sequence[Any]) -> tuple[Row, ...]:
         """The rows that encoded ones were made of."""
         return self.prepared.rows(split, tuple(row.id for row in encoded))
 
@@ -138,6 +165,14 @@ class Bench:
         self.session.optimizer.state.clear()
         self.session.optimizer.zero_grad(set_to_none=True)
         self.session.progress.update = 0
+
+
+def _of_each_class(ordered: Sequence[Any]) -> tuple[Any, ...]:
+    """The first rows of different classes, then others, so that learning them by heart says something."""
+    first = {row.label: row for row in reversed(ordered)}
+    chosen = sorted(first.values(), key=lambda row: (row.n_tokens, row.id))[:N_SAMPLE]
+    known = {row.id for row in chosen}
+    return tuple([*chosen, *(row for row in ordered if row.id not in known)][:N_SAMPLE])
 
 
 def gradients(parameters: dict[str, nn.Parameter]) -> dict[str, torch.Tensor]:

@@ -9,26 +9,32 @@ import numpy as np
 
 from testigo.campaign import Campaign
 from testigo.corpus import Corpus, Row
-from testigo.encoding import EncodedRow, Encoder, Lengths
-from testigo.gates import ValidationEvidence
+from testigo.encoding import AnyRow, Encoder, Lengths
+from testigo.gates import Evidence, ValidationEvidence
 from testigo.gates.splits import splits_from
 from testigo.model.base import BaseFiles
 from testigo.model.encoder import encoder_for
-from testigo.model.load import load_config, load_tokenizer
-from testigo.pilot import data
+from testigo.model.load import load_config, load_processor, load_tokenizer, pad_id_of
+from testigo.model.prepare import head_of
+from testigo.pilot import classes, data
 from testigo.pilot.verdict import judge_evidence
 from testigo.rules import Verdict
+from testigo.tasks import labels_of
 
 SPLITS = ("train", "validation")
+_OF_CLASSES = ("F131", "F133", "F135", "F136", "F137", "F138", "F139")
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The verdict over the data gate, and what the rows look like in tokens."""
+    """The verdict over the data gate, and what the rows look like in tokens.
+
+    `encoder` is that of the campaign's kind, and `rows` are its rows: see `testigo.encoding`.
+    """
 
     verdict: Verdict
-    encoder: Encoder
-    rows: dict[str, tuple[EncodedRow, ...]]
+    encoder: Any
+    rows: dict[str, tuple[Any, ...]]
     raw: dict[str, tuple[Row, ...]]
     lengths: dict[str, dict[str, Any]]
 
@@ -43,37 +49,55 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
     ModelError
         When tokenizer or configuration cannot be read.
     """
-    tokenizer, config = load_tokenizer(base), load_config(base).get_text_config()
-    encoder = encoder_for(campaign, tokenizer, config)
+    config = load_config(base)
+    head = head_of(campaign, labels_of(campaign, corpus))
+    new_head = head is not None and head.is_new(config)
+    reader = load_processor(base.folder) if head is not None and head.reads == "image" else load_tokenizer(base)
+    encoder = encoder_for(campaign, reader, config, labels=head.labels if head else (), images=corpus.folder)
     raw = {split: corpus.rows(split) for split in SPLITS}
-    encoded, lengths = {}, {}
+    encoded: dict[str, tuple[Any, ...]] = {}
+    lengths = {}
     for split, rows in raw.items():
         encoded[split], lengths[split] = encoder.encode_all(rows)
         kept = {row.id for row in encoded[split]}
         raw[split] = tuple(row for row in rows if row.id in kept)
-    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
+    if isinstance(encoder, Encoder):
+        evidence = _of_texts(campaign, encoder, encoded, raw, lengths, int(config.get_text_config().vocab_size))
+    else:
+        seen = classes.Seen(encoder, encoded, raw, lengths, config, new_head)
+        evidence = [classes.data(seen), classes.agreement(seen)]
+    evidence.append(splits_from(corpus.manifest))
+    verdict = judge_evidence(evidence, campaign, phases=("data",), also=("V109", *_OF_CLASSES))
+    summaries = {split: _summary(rows, lengths[split]) for split, rows in encoded.items()}
+    return Checked(verdict, encoder, encoded, raw, summaries)
+
+
+def _of_texts(
+    campaign: Campaign,
+    encoder: Encoder,
+    encoded: dict[str, tuple[Any, ...]],
+    raw: dict[str, tuple[Row, ...]],
+    lengths: dict[str, Lengths],
+    vocabulary_size: int,
+) -> list[Evidence]:
     tensors = data.Tensors(
         encoder=encoder,
         rows=encoded,
         raw=raw,
         lengths=lengths,
-        vocabulary_size=int(config.vocab_size),
+        vocabulary_size=vocabulary_size,
         layout=campaign.encoding.layout,
-        pad_id=int(pad_id),
+        pad_id=pad_id_of(encoder.frame.tokenizer),
     )
     # Whether answers fit into an output is known before anything is generated.
     outputs = ValidationEvidence(
         max_new_tokens=campaign.evaluation.max_new_tokens,
         target_longest_tokens=max(row.n_answer for rows in encoded.values() for row in rows),
     )
-    verdict = judge_evidence(
-        [data.collect(tensors), splits_from(corpus.manifest), outputs], campaign, phases=("data",), also=("V109",)
-    )
-    summaries = {split: _summary(rows, lengths[split]) for split, rows in encoded.items()}
-    return Checked(verdict, encoder, encoded, raw, summaries)
+    return [data.collect(tensors), outputs]
 
 
-def _summary(rows: tuple[EncodedRow, ...], lengths: Lengths) -> dict[str, Any]:
+def _summary(rows: tuple[AnyRow, ...], lengths: Lengths) -> dict[str, Any]:
     """Lengths of a split [tokens]: median, 95th percentile, the longest with its row; rows left out or cut."""
     every = np.array([row.n_tokens for row in rows])
     answers = np.array([row.n_answer for row in rows])

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from testigo.corpus import Row
 from testigo.corpus.duplicates import normalised
-from testigo.encoding import EncodedRow, Encoder, Lengths, pad
+from testigo.encoding import AnyRow, EncodedRow, Encoder, Lengths, pad
 from testigo.gates.data import DataEvidence
 from testigo.model.untrained import untrained
 from testigo.pilot import layout
 from testigo.pilot.seen import Marks, Seen, see
+from testigo.tasks import Task
 
 if TYPE_CHECKING:
     import torch
@@ -79,9 +80,9 @@ def collect(tensors: Tensors, *, longest_run: tuple[str, ...] | None = None) -> 
         dropped=_all(tensors, "dropped"),
         longer=encoder.longer,
         maximum_length=encoder.maximum_length,
-        straddling_groups=_straddling(raw),
-        exact_copies=_copies(encoder, raw),
-        conflicts=_conflicts(encoder, raw),
+        straddling_groups=straddling(raw),
+        exact_copies=copies(encoder.task, raw),
+        conflicts=conflicts(encoder.task, raw),
         duplicate_ids=tuple(row_id for row_id, n in Counter(row.id for row in every).items() if n > 1),
         unknown_tokens=_ids(row for row in every if unknown is not None and unknown in row.ids),
         marks_in_input=tuple(faults["mark in input"]),
@@ -89,7 +90,7 @@ def collect(tensors: Tensors, *, longest_run: tuple[str, ...] | None = None) -> 
         changed_text=tuple(faults["text changed"]),
         untrained_tokens=_untrained(tensors, every),
         reads_clock=frame.template.reads_clock,
-        longest={split: _longest(rows) for split, rows in encoded.items() if rows},
+        longest={split: longest(rows) for split, rows in encoded.items() if rows},
         longest_run=longest_run,
     )
 
@@ -150,32 +151,33 @@ def _padding_in_loss(tensors: Tensors, rows: Sequence[EncodedRow]) -> list[Encod
     return [chosen[owner] for owner in sorted(owners)]
 
 
-def _straddling(raw: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
+def straddling(raw: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
+    """Groups with rows in both splits."""
     groups = {split: {row.group for row in rows} for split, rows in raw.items()}
     return tuple(sorted(groups["train"] & groups["validation"]))
 
 
-def _copies(encoder: Encoder, raw: Mapping[str, Sequence[Row]]) -> tuple[tuple[str, str], ...]:
+def copies(task: Task, raw: Mapping[str, Sequence[Row]]) -> tuple[tuple[str, str], ...]:
     """Pairs (training row, validation row) with the same input and target after normalisation."""
-    seen = {_texts(encoder, row): row.id for row in raw["train"]}
-    return tuple((seen[key], row.id) for row in raw["validation"] if (key := _texts(encoder, row)) in seen)
+    seen = {_texts(task, row): row.id for row in raw["train"]}
+    return tuple((seen[key], row.id) for row in raw["validation"] if (key := _texts(task, row)) in seen)
 
 
-def _conflicts(encoder: Encoder, raw: Mapping[str, Sequence[Row]]) -> tuple[tuple[str, str], ...]:
+def conflicts(task: Task, raw: Mapping[str, Sequence[Row]]) -> tuple[tuple[str, str], ...]:
     """Pairs of rows with the same input and different targets, after normalisation."""
     first: dict[str, tuple[str, str]] = {}
     pairs = []
     for row in (row for rows in raw.values() for row in rows):
-        asked, target = _texts(encoder, row)
+        asked, target = _texts(task, row)
         known, other = first.setdefault(asked, (target, row.id))
         if known != target:
             pairs.append((other, row.id))
     return tuple(pairs)
 
 
-def _texts(encoder: Encoder, row: Row) -> tuple[str, str]:
-    asked = "\n".join(_text(message) for message in encoder.task.messages(row.fields))
-    return normalised(asked), normalised(encoder.task.target(row.fields))
+def _texts(task: Task, row: Row) -> tuple[str, str]:
+    asked = "\n".join(_text(message) for message in task.messages(row.fields))
+    return normalised(asked), normalised(task.target(row.fields))
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -198,7 +200,8 @@ def _untrained(tensors: Tensors, rows: Sequence[EncodedRow]) -> tuple[tuple[str,
     )
 
 
-def _longest(rows: Sequence[EncodedRow]) -> tuple[str, int]:
+def longest(rows: Sequence[AnyRow]) -> tuple[str, int]:
+    """The longest row and its tokens."""
     row = min(rows, key=lambda row: (-row.n_tokens, row.id))  # of equal ones the first, as the pilot's worst case
     return row.id, row.n_tokens
 

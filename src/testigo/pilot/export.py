@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from testigo.encoding import ImageEncoder
 from testigo.errors import TestigoError
 from testigo.gates.export import ExportEvidence
 from testigo.model import reproduction
@@ -33,18 +34,19 @@ def checkpoint_bytes(bench: Bench, folder: Path) -> int:
 
 def collect(bench: Bench, folder: Path) -> ExportEvidence:
     """Export what the overfit learned, load it elsewhere, and compare."""
-    session, model, frame = bench.session, bench.model, bench.encoder.frame
+    session, model = bench.session, bench.model
     rows = bench.sample[:N_CONTROL]
-    prompts = {row.id: row.ids[: row.n_before_answer] for row in rows}
-    limit = max(row.n_answer for row in rows) + 4
+    prompts = {row.id: _prompt(bench, row) for row in rows}
+    stop_ids = () if bench.has_head else bench.text_encoder.frame.stop_ids
+    limit = 0 if bench.has_head else max(row.n_answer for row in rows) + 4
     shutil.rmtree(folder, ignore_errors=True)
     finite = all(bool(torch.isfinite(p).all()) for p in session.parameters.values())
     if not finite:
         return ExportEvidence(precision=bench.settings.model.precision, finite=False)
-    record = export(model, bench.loaded, folder, prompts=prompts, stop_ids=frame.stop_ids, max_new_tokens=limit)
+    record = export(model, bench.loaded, folder, prompts=prompts, stop_ids=stop_ids, max_new_tokens=limit)
     with bench.off_device():  # the fresh process needs the memory
         answer = _in_a_fresh_process(folder, bench)
-    base = _base_record(model, prompts, frame.stop_ids)
+    base = _base_record(bench, prompts, stop_ids)
     return ExportEvidence(
         precision=bench.settings.model.precision,
         fresh_process=True,
@@ -72,19 +74,33 @@ def _not_loaded(answer: dict[str, Any]) -> tuple[str, ...]:
 
 def with_merged_error(evidence: ExportEvidence, bench: Bench) -> ExportEvidence:
     """Merged against unmerged. The very last step: unmerging leaves the base's weights changed by rounding."""
-    prompts = [row.ids[: row.n_before_answer] for row in bench.sample[:N_CONTROL]]
+    rows = bench.sample[:N_CONTROL]
+    if bench.has_head:
+        prompts: list[Any] = [bench.session.lay_out([row]).inputs for row in rows]  # type: ignore[union-attr]
+    else:
+        prompts = [row.ids[: row.n_before_answer] for row in rows]
     bench.model.eval()  # dropout would differ from one pass to the next
     return replace(evidence, merged_error=merged_error(bench.model, prompts))
 
 
-def _base_record(
-    model: object, prompts: dict[str, tuple[int, ...]], stop_ids: tuple[int, ...]
-) -> list[tuple[float, ...]] | None:
+def _prompt(bench: Bench, row: Any) -> Any:
+    """What the export is tried with: a prompt's ids, or a picture."""
+    if isinstance(bench.encoder, ImageEncoder):
+        return bench.encoder.picture(row)
+    return row.ids[: row.n_before_answer]
+
+
+def _base_record(bench: Bench, prompts: dict[str, Any], stop_ids: tuple[int, ...]) -> list[tuple[float, ...]] | None:
     """The first logits of the base alone on the control prompts; None when the whole model was trained."""
+    model = bench.model
     if not hasattr(model, "disable_adapter"):
         return None
     with model.disable_adapter():
-        return [c.first_logits for c in reproduction.record(model, prompts, stop_ids=stop_ids, max_new_tokens=1)]
+        if bench.has_head:
+            made = reproduction.record_classes(model, prompts, bench.loaded.processor)
+        else:
+            made = reproduction.record(model, prompts, stop_ids=stop_ids, max_new_tokens=1)
+    return [control.first_logits for control in made]
 
 
 def _in_a_fresh_process(folder: Path, bench: Bench) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from testigo.evaluation.predict import predict
+from testigo.evaluation.predict import Prediction, predict
 from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.update import UpdateEvidence
 from testigo.model.digest import digests
@@ -106,11 +107,10 @@ def overfit(bench: Bench) -> OverfitEvidence:
         model,
         bench.encoder,
         bench.raw("train", rows),
-        max_new_tokens=max(row.n_answer for row in rows) + 8,
+        max_new_tokens=0 if bench.has_head else max(row.n_answer for row in rows) + 8,
         batch_size=len(rows),
     )
-    targets = [row.ids[row.n_before_answer :][:-1] for row in rows]
-    right = sum(p.token_ids == target for p, target in zip(predictions, targets, strict=True))
+    right = _right_answers(bench, rows, predictions)
     return OverfitEvidence(
         rows=len(rows),
         updates=len(norms),
@@ -119,6 +119,13 @@ def overfit(bench: Bench) -> OverfitEvidence:
         supervised_tokens=packed.n_supervised,
         right_answers=right,
         answers=len(predictions),
-        answers_ended=sum(p.stop == "end" for p in predictions),
+        answers_ended=None if bench.has_head else sum(p.stop == "end" for p in predictions),
         finite=all(value == value and abs(value) != float("inf") for value in [*losses, *norms]),
     )
+
+
+def _right_answers(bench: Bench, rows: Sequence[Any], predictions: Sequence[Prediction]) -> int:
+    if bench.has_head:
+        return sum(p.output == p.target for p in predictions)
+    targets = [row.ids[row.n_before_answer :][:-1] for row in rows]
+    return sum(p.token_ids == target for p, target in zip(predictions, targets, strict=True))

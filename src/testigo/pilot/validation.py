@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 
-from testigo.evaluation.predict import predict
+from testigo.evaluation.predict import Prediction, predict
 from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.validation import ValidationEvidence
 from testigo.model.digest import weights_sha256
@@ -60,8 +62,8 @@ def collect(bench: Bench) -> ValidationEvidence:
         max_new_tokens=evaluation.max_new_tokens,
         batch_size=evaluation.batch_size,
     )
-    every = [*session.rows, *session.validation_rows]
-    return ValidationEvidence(
+    return replace(
+        _of_texts(bench, predictions),
         precision=bench.settings.model.precision,
         training_mode_during=any(modes),
         losses_by_batch=losses,
@@ -70,9 +72,18 @@ def collect(bench: Bench) -> ValidationEvidence:
         random_state_changed=not torch.equal(state, torch.get_rng_state()),
         outputs_expected=len(longest),
         outputs_written=len(predictions),
+    )
+
+
+def _of_texts(bench: Bench, predictions: Sequence[Prediction]) -> ValidationEvidence:
+    """What only texts have: a length, and an end of their own."""
+    if bench.has_head:
+        return ValidationEvidence()
+    every: list[Any] = [*bench.session.rows, *bench.session.validation_rows]
+    return ValidationEvidence(
         empty_outputs=tuple(p.row for p in predictions if not p.token_ids),
         longest_generated=max(len(p.token_ids) for p in predictions),
-        max_new_tokens=evaluation.max_new_tokens,
+        max_new_tokens=bench.settings.evaluation.max_new_tokens,
         stopped=sum(p.stop == "end" for p in predictions),
         target_longest_tokens=max(row.n_answer for row in every),
     )

@@ -14,13 +14,14 @@ from pathlib import Path
 from testigo.disk import write_json
 from testigo.errors import exit_code_of
 from testigo.gates.evidence import Evidence, to_json
+from testigo.gates.forward import ForwardEvidence
 from testigo.gates.splits import splits_from
 from testigo.model.adapter import trained
 from testigo.model.device import platform_description
 from testigo.model.digest import weights_sha256
 from testigo.model.encoder import encoder_of
 from testigo.model.starter import end_with_starter
-from testigo.pilot import backward, data, export, forward, resume, update, validation
+from testigo.pilot import backward, classes, data, export, forward, resume, update, validation
 from testigo.pilot.bench import Bench
 from testigo.pilot.phases import OutOfMemory, Phases
 from testigo.training.launchers.local import WorkerDied, interrupted
@@ -71,12 +72,11 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
         weights = weights_sha256(dict(prepared.model.named_parameters()))
     bench = _bench(spec, prepared, folder)
     with phases.measure("data", f"{len(bench.session.rows)} + {len(bench.session.validation_rows)} rows"):
-        collected = data.collect(bench.tensors())
+        collected = classes.data(bench.classes()) if bench.has_head else data.collect(bench.tensors())
         evidence.append(collected)
         evidence.append(splits_from(prepared.corpus.manifest))
     with phases.measure("forward", f"{len(bench.sample)} short rows, six ways"):
-        seen = forward.collect(bench, weights_before=weights)
-        evidence.append(seen)
+        seen = _forward(bench, weights, evidence)
     if not seen.logits_finite:
         return  # nothing after this can be measured; the forward gate stops the campaign
     with phases.measure("gradients", f"{len(bench.sample)} short rows, three ways"):
@@ -86,14 +86,12 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
     evidence.append(updated)
     longest = max(row.n_tokens for row in bench.worst)
     names = tuple(row.id for row in bench.worst)
-    with phases.measure("backward", f"{len(names)} longest rows (up to {longest} tokens)", rows=names, tokens=longest):
+    with phases.measure("backward", bench.described(bench.worst), rows=names, tokens=longest):
         backward.worst_case(bench)  # now, beside the optimizer's state
     bench.checkpoint_bytes = export.checkpoint_bytes(bench, folder / "checkpoint-size")
     names = tuple(row.id for row in bench.worst_validation)
     longest = max(row.n_tokens for row in bench.worst_validation)
-    with phases.measure(
-        "validation", f"{len(names)} longest rows (up to {longest} tokens)", rows=names, tokens=longest
-    ):
+    with phases.measure("validation", bench.described(bench.worst_validation), rows=names, tokens=longest):
         validation.worst_case(bench)
         validated = validation.collect(bench)
         evidence.append(validated)
@@ -111,6 +109,16 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
         evidence.append(export.with_merged_error(exported, bench))
     evidence[0] = replace(collected, longest_run=tuple(sorted(bench.run)))
     _write_measured(folder, bench)
+
+
+def _forward(bench: Bench, weights: str, evidence: list[Evidence]) -> ForwardEvidence:
+    if bench.has_head:
+        evidence.append(classes.of_the_head(classes.agreement(bench.classes()), bench))
+        seen = classes.forward(bench, weights_before=weights)
+    else:
+        seen = forward.collect(bench, weights_before=weights)
+    evidence.append(seen)
+    return seen
 
 
 def _bench(spec: RunSpec, prepared: Prepared, folder: Path) -> Bench:

@@ -16,7 +16,7 @@ from testigo.campaign import Campaign
 from testigo.errors import ModelError
 from testigo.model.adapter import attach
 from testigo.model.base import locate
-from testigo.model.load import dtype_of
+from testigo.model.load import dtype_of, load_processor
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,12 @@ class Source:
     def tokenizer(self) -> Any:
         """The base's own tokenizer."""
         return self._ask(AutoTokenizer, "a tokenizer beside the configuration")
+
+    def reader(self, campaign: Campaign) -> Any:
+        """What makes tensors of the campaign's rows: the base's own tokenizer or image processor."""
+        if campaign.task.kind == "image-classification":
+            return load_processor(Path(self.name))
+        return self.tokenizer()
 
     def _ask(self, kind: Any, expected: str) -> Any:
         transformers_logging.set_verbosity_error()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from testigo.campaign import Campaign
 from testigo.corpus import build
 from testigo.model.encoder import encoder_for
 from testigo.sizing.architecture import source_of
 from testigo.sizing.lengths import RowLengths
-from testigo.tasks import task_for
+from testigo.tasks import labels_of, task_for
 
 
 def read_lengths(campaign: Campaign, folder_for: Callable[[str], Path]) -> RowLengths:
@@ -31,6 +32,8 @@ def read_lengths(campaign: Campaign, folder_for: Callable[[str], Path]) -> RowLe
     task = task_for(campaign)
     corpus = build(campaign, folder_for, lambda row: task.problems(row.fields))
     source = source_of(campaign.model.base, relative_to=campaign.folder)
-    encoder = encoder_for(campaign, source.tokenizer(), source.configuration())
+    encoder: Any = encoder_for(
+        campaign, source.reader(campaign), source.configuration(), labels=labels_of(campaign, corpus)
+    )
     train, validation = (encoder.encode_all(corpus.rows(split))[0] for split in ("train", "validation"))
     return RowLengths.of(train, validation)

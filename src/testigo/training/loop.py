@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,14 @@ import torch
 from torch import nn
 
 from testigo.campaign import Campaign
-from testigo.encoding import EncodedRow, Pack, lay_out
+from testigo.encoding import AnyRow, Batch, LabelledRow
 from testigo.gates.resume import ResumeEvidence, newest_checkpoint_is_whole
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import memory_now
 from testigo.rules import Finding, judge, load_user_rules
 from testigo.training import checkpoint, optimizer
 from testigo.training.journal import Journal
-from testigo.training.loss import row_losses, split_loss, token_losses
+from testigo.training.loss import n_choices, row_losses, split_loss, token_losses
 from testigo.training.order import Order, microbatches, seed_of
 from testigo.training.replay import trace_origin
 from testigo.training.samples import Samples
@@ -71,10 +71,10 @@ class Session:
     settings: Campaign
     seed: int
     model: Any
-    rows: Sequence[EncodedRow]
-    validation_rows: Sequence[EncodedRow]
+    rows: Sequence[AnyRow]
+    validation_rows: Sequence[AnyRow]
     order: Order
-    pad_id: int
+    lay: Callable[[Sequence[AnyRow]], Batch]
     device: torch.device
     folder: Path
     progress: Progress = field(default_factory=Progress)
@@ -98,14 +98,22 @@ class Session:
 
     # ---- one update -------------------------------------------------------------------------------------------
 
-    def packs_of(self, update: int) -> list[Pack]:
+    def packs_of(self, update: int) -> list[Batch]:
         """The microbatches of an update, on the device."""
         chosen = microbatches(self.order.rows_of(update), self.lengths, self.settings.training.microbatch)
-        return [self.lay_out([self.rows[index] for index in rows]) for rows in chosen]
+        epochs = self.order.epochs_of(update)
+        return [self.lay_out([self._varied(index, epochs[index].pop(0)) for index in rows]) for rows in chosen]
 
-    def lay_out(self, rows: Sequence[EncodedRow]) -> Pack:
+    def lay_out(self, rows: Sequence[AnyRow]) -> Batch:
         """Rows in the campaign's layout, on the device."""
-        return lay_out(rows, self.settings.encoding.layout, pad_id=self.pad_id).to(self.device)
+        return self.lay(rows).to(self.device)
+
+    def _varied(self, index: int, epoch: int) -> AnyRow:
+        """A training row; with augmentation, as this epoch sees it."""
+        row = self.rows[index]
+        if self.settings.training.augment is None or not isinstance(row, LabelledRow):
+            return row
+        return replace(row, variation=(self.seed, epoch))
 
     def learning_rate(self, update: int) -> float:
         """A pure function of the update's number."""
@@ -118,7 +126,7 @@ class Session:
             n_updates=self.order.n_updates,
         )
 
-    def backward(self, packs: Sequence[Pack], *, update: int) -> tuple[float, dict[str, float]]:
+    def backward(self, packs: Sequence[Batch], *, update: int) -> tuple[float, dict[str, float]]:
         """Accumulate the gradient of an update: the sum of token losses over all its supervised tokens.
 
         Returns the loss [nats per supervised token] and each row's own.
@@ -272,7 +280,7 @@ class Session:
             rules=(*all_rules(), *load_user_rules(files)),
             limits=self.settings.rules.limits,
             planned_learning_rates=[self.learning_rate(u) for u in range(1, self.order.n_updates + 1)],
-            vocabulary_size=self.model.get_input_embeddings().weight.shape[0],
+            vocabulary_size=n_choices(self.model, self.settings),
         )
         watcher.replay(self.journal.steps())
         return watcher

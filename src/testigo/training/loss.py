@@ -10,11 +10,19 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from testigo.encoding import Pack
+from testigo.campaign import Campaign
+from testigo.encoding import Batch, Labelled, Pack
+from testigo.tasks import is_answered_by_head
 
 
-def supervised_logits(model: Any, pack: Pack) -> torch.Tensor:
-    """(S, vocabulary) logits in fp32, computed only where a target stands when the layout allows it."""
+def supervised_logits(model: Any, pack: Batch) -> torch.Tensor:
+    """(S, vocabulary) logits in fp32, computed only where a target stands when the layout allows it.
+
+    Before a class head S is the number of rows, and the vocabulary its classes.
+    """
+    if isinstance(pack, Labelled):
+        logits: torch.Tensor = model(**pack.inputs).logits  # (S, classes)
+        return logits.float()
     inputs = {
         "input_ids": pack.input_ids,
         "position_ids": pack.position_ids,
@@ -28,6 +36,13 @@ def supervised_logits(model: Any, pack: Pack) -> torch.Tensor:
     return logits.float()
 
 
+def n_choices(model: Any, settings: Campaign) -> int:
+    """Among how many a target is chosen: the classes of a head, or the rows of the input embedding."""
+    if is_answered_by_head(settings):
+        return int(model.config.num_labels)
+    return int(model.get_input_embeddings().weight.shape[0])
+
+
 def _mask_for(model: Any, pack: Pack) -> torch.Tensor:
     """Eager attention adds its mask, where the fused kinds take truth values: a True would count as 1 there."""
     mask = pack.attention_mask
@@ -38,12 +53,12 @@ def _mask_for(model: Any, pack: Pack) -> torch.Tensor:
     )
 
 
-def token_losses(model: Any, pack: Pack) -> torch.Tensor:
+def token_losses(model: Any, pack: Batch) -> torch.Tensor:
     """(S,) the loss of each supervised token [nats]."""
     return cross_entropy(supervised_logits(model, pack), pack.targets, reduction="none")
 
 
-def row_losses(losses: torch.Tensor, pack: Pack) -> dict[str, float]:
+def row_losses(losses: torch.Tensor, pack: Batch) -> dict[str, float]:
     """The mean loss of each row's supervised tokens [nats per token], by row id."""
     n = len(pack.row_ids)
     sums = torch.zeros(n, dtype=torch.float64, device=losses.device).index_add_(0, pack.owner, losses.detach().double())
@@ -77,7 +92,7 @@ def evaluating(model: Any) -> Iterator[None]:
         model.train(was_training)
 
 
-def split_loss(model: Any, packs: Iterable[Pack], *, autocast: Any = None) -> SplitLoss:
+def split_loss(model: Any, packs: Iterable[Batch], *, autocast: Any = None) -> SplitLoss:
     """Token-weighted loss of a split, streamed: no logits outlive their batch. Sums are kept in double precision."""
     total, n_tokens = 0.0, 0
     rows: dict[str, float] = {}

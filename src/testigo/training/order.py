@@ -53,6 +53,14 @@ class Order:
             stop = min(stop, self.n_stream)
         return tuple(_epoch(self.n_rows, self.seed, k // self.n_rows)[k % self.n_rows] for k in range(start, stop))
 
+    def epochs_of(self, update: int) -> dict[int, list[int]]:
+        """In which epochs each row of an update is seen, in order: in two where one epoch ends and another begins."""
+        start = (update - 1) * self.rows_per_update
+        epochs: dict[int, list[int]] = {}
+        for place, row in enumerate(self.rows_of(update), start):
+            epochs.setdefault(row, []).append(place // self.n_rows)
+        return epochs
+
     def epoch_after(self, update: int) -> float:
         """How many times the data was gone through after an update."""
         seen = update * self.rows_per_update

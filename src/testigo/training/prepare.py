@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from testigo.campaign import Campaign
 from testigo.corpus import Corpus, Row, open_corpus
-from testigo.encoding import Encoder
+from testigo.encoding import AnyEncoder, Batch, Encoder, lay_out
 from testigo.model.activations import checkpoint_activations
 from testigo.model.device import device
 from testigo.model.encoder import encoder_of
-from testigo.model.load import Loaded
+from testigo.model.load import Loaded, pad_id_of
 from testigo.model.prepare import load_exactly
+from testigo.tasks import labels_of
 from testigo.training.loop import Session
 from testigo.training.order import Order
 from testigo.training.samples import Samples, fixed_prompts
@@ -22,19 +24,24 @@ from testigo.training.spec import RunSpec
 
 @dataclass(frozen=True)
 class Prepared:
-    """A base with its adapter, and the way rows become ids."""
+    """A base with its adapter, and the way rows become tensors."""
 
     settings: Campaign
     loaded: Loaded
     model: Any
-    encoder: Encoder
+    encoder: AnyEncoder
     corpus: Corpus
 
     @property
     def pad_id(self) -> int:
         """Any id will do, since padding is known by its place; the tokenizer's own where it has one."""
-        tokenizer = self.loaded.tokenizer
-        return int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0)
+        return 0 if self.loaded.tokenizer is None else pad_id_of(self.loaded.tokenizer)
+
+    def lay_out(self, rows: Sequence[Any]) -> Batch:
+        """Rows as one microbatch: in the campaign's layout, or as its class head reads them."""
+        if isinstance(self.encoder, Encoder):
+            return lay_out(rows, self.settings.encoding.layout, pad_id=self.pad_id)
+        return self.encoder.lay_out(rows)
 
     def rows(self, split: str, only: tuple[str, ...] | None = None) -> tuple[Row, ...]:
         """The rows of a split in its own order, or those named in theirs."""
@@ -54,11 +61,13 @@ def prepare(spec: RunSpec) -> Prepared:
         When the base on disk is not the one of the spec.
     """
     settings = spec.settings()
-    loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, adapted=True)
+    corpus = open_corpus(Path(spec.corpus))
+    labels = labels_of(settings, corpus)
+    loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, adapted=True, labels=labels)
     if settings.training.activation_checkpointing:
         checkpoint_activations(model)
     model.to(device())
-    return Prepared(settings, loaded, model, encoder_of(settings, loaded), open_corpus(Path(spec.corpus)))
+    return Prepared(settings, loaded, model, encoder_of(settings, loaded, corpus.folder), corpus)
 
 
 def session(spec: RunSpec, prepared: Prepared, folder: Path) -> Session:
@@ -85,7 +94,7 @@ def session(spec: RunSpec, prepared: Prepared, folder: Path) -> Session:
         rows=rows,
         validation_rows=validation,
         order=order,
-        pad_id=prepared.pad_id,
+        lay=prepared.lay_out,
         device=device(),
         folder=folder,
         samples=samples,

@@ -1,0 +1,49 @@
+"""One row's output, and a file of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One row's output.
+
+    Attributes
+    ----------
+    prompt_sha256
+        Of what the model was given: the proof that baseline and tuned model were asked the same.
+    output
+        The text that was written, or the name of the class that a head chose.
+    stop
+        `end` or `length` of a text; `class` of a head.
+    target
+        The exact text or class that was expected.
+    probabilities
+        Of a head: class -> probability, in the head's order. None where a text was written.
+    """
+
+    row: str
+    category: str
+    group: str
+    prompt_sha256: str
+    output: str
+    token_ids: tuple[int, ...]
+    stop: str
+    scores: dict[str, float]
+    target: str = ""
+    probabilities: dict[str, float] | None = None
+
+
+def lines(predictions: Sequence[Prediction]) -> str:
+    """The predictions as JSON Lines."""
+    return "".join(json.dumps(_plain(prediction), ensure_ascii=False) + "\n" for prediction in predictions)
+
+
+def _plain(prediction: Prediction) -> dict[str, object]:
+    plain = asdict(prediction)
+    if prediction.probabilities is None:
+        del plain["probabilities"]
+    return plain
