@@ -334,5 +334,6 @@ def test_an_adapter_that_is_drawn_without_the_seed_is_found_by_the_fresh_process
     from testigo.model import prepare
 
     attach, others = prepare.attach, count(100)
-    monkeypatch.setattr(prepare, "attach", lambda model, adapter, seed: attach(model, adapter, seed=next(others)))
+    drawn = lambda model, adapter, seed, head=(): attach(model, adapter, seed=next(others), head=head)  # noqa: E731
+    monkeypatch.setattr(prepare, "attach", drawn)
     assert [finding.code for finding in pilot().stops] == ["U114"]

@@ -25,6 +25,8 @@ N_LOOKED_AT = 8
 N_JUDGED = 256
 EPOCHS = (0, 1, 2)
 SHUFFLES = 0
+_ONE_SIZE = ("beit", "data2vec-vision", "deit", "vit", "vit_msn")
+"""Architectures whose positions are those of one image size; others take any, whatever their configuration says."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def _with_images(evidence: ClassesEvidence, encoder: ImageEncoder, seen: Seen) -
     rows = [row for own in seen.rows.values() for row in own[:N_LOOKED_AT]]
     apart = [row.id for row in rows if not _same_in_evaluation(encoder, row)]
     values = encoder.lay_out(rows).inputs["pixel_values"]  # (B, C, H, W)
-    size = getattr(seen.configuration, "image_size", None)
+    one_size = getattr(seen.configuration, "model_type", "") in _ONE_SIZE
+    size = getattr(seen.configuration, "image_size", None) if one_size else None
     height, width = size if isinstance(size, list | tuple) else (size, size)
     evidence = replace(
         evidence,
