@@ -7,7 +7,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from testigo.corpus import Row
 from testigo.encoding.classes import Labelled, LabelledRow, number_of, pad_labelled
@@ -34,14 +34,23 @@ class ClassEncoder:
     longer: Literal["refuse", "drop", "truncate"] = "refuse"
     pad_id: int = 0
 
+    reserve: ClassVar[int] = 0
+
     def prompt_ids(self, fields: dict[str, Any]) -> tuple[int, ...]:
         """What the head reads of a row, in training and in evaluation."""
-        text = str(self.task.messages(fields)[-1]["content"])
-        ids = self._ids(text)
-        if self.longer != "truncate" or len(ids) <= self.maximum_length:
-            return ids
+        return self._ids(self._shortened(self._text(fields)))
+
+    def fitting(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields themselves when their text is read whole, others when the policy shortens it."""
+        text = self._text(fields)
+        kept = self._shortened(text)
+        return fields if kept == text else {**fields, "text": kept}
+
+    def _shortened(self, text: str) -> str:
+        if self.longer != "truncate" or len(self._ids(text)) <= self.maximum_length:
+            return text
         fit = bisect_left(range(1, len(text)), True, key=lambda n: len(self._ids(text[:n])) > self.maximum_length)
-        return self._ids(text[: max(fit, 1)])
+        return text[: max(fit, 1)]
 
     def encode(self, row: Row) -> LabelledRow:
         """One row whole, whatever its length."""
@@ -66,7 +75,7 @@ class ClassEncoder:
                 too_long.append((row.id, encoded.n_tokens))
             else:
                 kept.append(encoded)
-            if self.longer == "truncate" and len(self._ids(self._text(row))) > self.maximum_length:
+            if self.fitting(row.fields) is not row.fields:
                 shortened.append(row.id)
             progress()
         if too_long and self.longer != "drop":
@@ -85,8 +94,8 @@ class ClassEncoder:
                  self.task.labels]  # fmt: skip
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
-    def _text(self, row: Row) -> str:
-        return str(self.task.messages(row.fields)[-1]["content"])
+    def _text(self, fields: dict[str, Any]) -> str:
+        return str(self.task.messages(fields)[-1]["content"])
 
     def _ids(self, text: str) -> tuple[int, ...]:
         return tuple(self.tokenizer(text)["input_ids"])

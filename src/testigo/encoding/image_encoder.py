@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 
@@ -41,6 +41,10 @@ class ImageEncoder:
     augment: Any = None
     n_channels: int = 3
 
+    maximum_length: ClassVar[int] = 1
+    longer: ClassVar[Literal["refuse"]] = "refuse"
+    reserve: ClassVar[int] = 0
+
     def encode(self, row: Row) -> LabelledRow:
         """One row; the image itself is opened when a batch is laid out."""
         return LabelledRow(row.id, row.category, number_of(self.task, row.fields), image=row.fields[self.input_field])
@@ -53,7 +57,11 @@ class ImageEncoder:
         for row in rows:
             encoded.append(self.encode(row))
             progress()
-        return tuple(encoded), Lengths(1, "refuse")
+        return tuple(encoded), Lengths(self.maximum_length, self.longer)
+
+    def fitting(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """A row's fields as they are read: nothing of an image is left out."""
+        return fields
 
     def picture(self, row: LabelledRow) -> Image.Image:
         """The row's image as it goes into the processor: upright, RGB, 8 bits; varied where the row says so.

@@ -101,12 +101,12 @@ class Bin:
 def measure(material: Material, on_row: Callable[[], object] = lambda: None) -> Lengths:
     """Every row that is not sealed, encoded whole."""
     encoder = material.encoder
-    whole = replace(encoder, longer="refuse")
+    whole = replace(encoder, longer="refuse") if encoder.longer == "truncate" else encoder
     found: dict[str, tuple[Length, ...]] = {}
     for split in SPLITS:
         own = []
         for row in material.rows(split):
-            encoded = whole.encode(row) if encoder.longer == "truncate" else material.encoded(row)
+            encoded = material.encoded(row) if whole is encoder else whole.encode(row)
             state = state_of(material, Chosen(split, row))
             own.append(Length(row.id, row.category, encoded.n_tokens, encoded.n_supervised, state))
             on_row()

@@ -9,11 +9,12 @@ from typing import Any
 from testigo.campaign import Campaign
 from testigo.campaign.campaign import digest
 from testigo.corpus import Corpus, Row
-from testigo.encoding import EncodedRow, Encoder, Pack, lay_out
+from testigo.encoding import EncodedRow, Pack, lay_out
 from testigo.errors import DataError
 from testigo.model.base import BaseFiles
 from testigo.model.encoder import encoder_for
-from testigo.model.load import load_config, load_tokenizer
+from testigo.model.load import load_config, load_processor, load_tokenizer, pad_id_of
+from testigo.tasks import labels_of
 
 SPLITS = ("train", "validation")
 """The splits that may be looked at: the test rows are sealed."""
@@ -21,14 +22,17 @@ SPLITS = ("train", "validation")
 
 @dataclass
 class Material:
-    """A campaign's rows and the way they become tensors; rows are read and encoded when they are first asked for."""
+    """A campaign's rows and the way they become tensors; rows are read and encoded when they are first asked for.
+
+    `encoder` is that of the campaign's kind: of texts, or of texts or images before a class head.
+    """
 
     campaign: Campaign
     corpus: Corpus
-    encoder: Encoder
+    encoder: Any
     pad_id: int
     base: BaseFiles
-    _encoded: dict[str, EncodedRow] = field(default_factory=dict)
+    _encoded: dict[str, Any] = field(default_factory=dict)
     _rows: dict[str, tuple[Row, ...]] = field(default_factory=dict)
 
     def rows(self, split: str) -> tuple[Row, ...]:
@@ -50,7 +54,7 @@ class Material:
             self._rows[split] = self.corpus.rows(split)
         return self._rows[split]
 
-    def encoded(self, row: Row) -> EncodedRow:
+    def encoded(self, row: Row) -> Any:
         """A row as training would see it, too long or not."""
         if row.id not in self._encoded:
             self._encoded[row.id] = self.encoder.encode(row)
@@ -69,10 +73,16 @@ def gather(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Material:
     ModelError
         When tokenizer or configuration cannot be read.
     """
-    tokenizer = load_tokenizer(base)
-    encoder = encoder_for(campaign, tokenizer, load_config(base).get_text_config())
-    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
-    return Material(campaign, corpus, encoder, int(pad_id), base)
+    configuration = load_config(base)
+    labels = labels_of(campaign, corpus)
+    if campaign.task.kind == "image-classification":
+        reader: Any = load_processor(base.folder)
+        pad_id = 0
+    else:
+        reader = load_tokenizer(base)
+        pad_id = pad_id_of(reader)
+    encoder = encoder_for(campaign, reader, configuration, labels=labels, images=corpus.folder)
+    return Material(campaign, corpus, encoder, pad_id, base)
 
 
 def encoding_identity(campaign: Campaign, *, corpus: str, base: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import torch
 
-from testigo.encoding import Frame, Pack
+from testigo.encoding import Frame, LabelledRow, Pack
 from testigo.encoding.template import Message
 from testigo.inspection.choosing import Chosen
 from testigo.inspection.letters import token_text, visible
@@ -195,6 +195,8 @@ class SeenRow:
 def see_row(material: Material, chosen: Chosen, losses: Sequence[float] = ()) -> SeenRow:
     """A row alone, as the tensors of the campaign's layout hold it."""
     row = chosen.row
+    if isinstance(material.encoded(row), LabelledRow):
+        return _before_a_head(material, chosen, losses)
     segments = see_pack(material, material.laid_out([material.encoded(row)])).segments
     tokens = [token for segment in segments for token in segment.tokens]
     return SeenRow(
@@ -207,6 +209,23 @@ def see_row(material: Material, chosen: Chosen, losses: Sequence[float] = ()) ->
         state=state_of(material, chosen),
         losses=tuple(losses),
     )
+
+
+def _before_a_head(material: Material, chosen: Chosen, losses: Sequence[float]) -> SeenRow:
+    """A text's tokens, none of which counts: what is learned is the class, by the number in the tensors."""
+    row, encoder, encoded = chosen.row, material.encoder, material.encoded(chosen.row)
+    tokenizer, labels = getattr(encoder, "tokenizer", None), encoder.task.labels
+    special = set(tokenizer.all_special_ids) if tokenizer is not None else set()
+    tokens = tuple(
+        SeenToken(at, one, visible(str(tokenizer.convert_ids_to_tokens(one))), False, one in special, 1, at)  # type: ignore[union-attr]
+        for at, one in enumerate(encoded.ids)
+    )
+    named = labels[encoded.label] if 0 <= encoded.label < len(labels) else "no class of the head"
+    sees = ((0, len(tokens) - 1),) if tokens else ()
+    segments = (Segment(1, row.id, tokens, sees, False),) if tokens else ()
+    state = "kept" if encoded.n_tokens <= encoder.maximum_length else "too long"
+    turns = (Turn(named, "", encoder.task.target(row.fields)),)
+    return SeenRow(row.id, chosen.split, row.category, row.group, segments, turns, state, tuple(losses))
 
 
 def _turns(material: Material, chosen: Chosen, tokens: Sequence[SeenToken]) -> tuple[Turn, ...]:

@@ -12,6 +12,7 @@ from testigo.inspection.material import SPLITS, Material
 from testigo.inspection.page import AT_MOST_ROWS, Fact, Sight
 from testigo.inspection.seeing import SeenPack, SeenRow, see_pack, see_row
 from testigo.inspection.wording import POLICIES
+from testigo.tasks import is_answered_by_head
 from testigo.training.order import Order, microbatches
 from testigo.training.start import Reporter
 
@@ -86,7 +87,7 @@ def first_microbatch(material: Material, seed: int) -> SeenPack | None:
     training, rows = material.campaign.training, material.rows("train")
     encoded = [material.encoded(row) for row in rows]
     kept = [row for row in encoded if row.n_tokens <= material.encoder.maximum_length]
-    if not kept:
+    if not kept or is_answered_by_head(material.campaign):
         return None
     order = Order.planned(
         n_rows=len(kept),
@@ -104,8 +105,17 @@ def first_microbatch(material: Material, seed: int) -> SeenPack | None:
 
 def facts(material: Material) -> tuple[Fact, ...]:
     """What the page's head tells."""
-    campaign, corpus, frame = material.campaign, material.corpus, material.encoder.frame
+    campaign, corpus = material.campaign, material.corpus
     counts = ", ".join(f"{n:,} {split}" for split, n in corpus.counts.items())
+    if is_answered_by_head(campaign):
+        return (
+            Fact("Task", f"{campaign.task.kind}, from {campaign.task.input} to {campaign.task.target}"),
+            Fact("Rows", f"{counts} (sealed)"),
+            Fact("Corpus", corpus.fingerprint[:16]),
+            Fact("Base", f"{campaign.model.base}, digest {material.base.digest[:16]}"),
+            Fact("Classes", f"{len(material.encoder.task.labels)}: {', '.join(material.encoder.task.labels)}"),
+        )
+    frame = material.encoder.frame
     end = " ".join(f"{frame.text_of([one])} (id {one})" for one in frame.turn_end_ids)
     return (
         Fact("Task", f"{campaign.task.kind}, from {campaign.task.input} to {campaign.task.target}"),

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from testigo.campaign import Campaign
 from testigo.corpus import open_corpus
 from testigo.disk import working_in, write_json
-from testigo.encoding import EncodedRow, lay_out
+from testigo.encoding import Batch, lay_out
 from testigo.errors import exit_code_of
 from testigo.inspection.strange import PROGRESS, LossSpec, losses_path
 from testigo.model.starter import end_with_starter
@@ -36,34 +38,38 @@ def measure(spec: LossSpec) -> None:
 def _measure(spec: LossSpec) -> None:
     from testigo.model.device import device
     from testigo.model.encoder import encoder_of
+    from testigo.model.load import pad_id_of
     from testigo.model.prepare import load_exactly
+    from testigo.tasks import labels_of
 
     settings, out = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder)), Path(spec.out)
     wanted = set(spec.rows)
-    rows = {row.id: row for row in open_corpus(Path(spec.corpus)).rows(spec.split) if row.id in wanted}
-    loaded, model = load_exactly(settings, spec.base_digest, seed=0)
+    corpus = open_corpus(Path(spec.corpus))
+    rows = {row.id: row for row in corpus.rows(spec.split) if row.id in wanted}
+    loaded, model = load_exactly(settings, spec.base_digest, seed=0, labels=labels_of(settings, corpus))
     model.to(device()).eval()
-    encoder = encoder_of(settings, loaded)
-    pad_id = loaded.tokenizer.pad_token_id if loaded.tokenizer.pad_token_id is not None else 0
+    encoder: Any = encoder_of(settings, loaded, corpus.folder)
     encoded = [encoder.encode(rows[row_id]) for row_id in spec.rows]
     encoded = [row for row in encoded if row.n_tokens <= encoder.maximum_length]
+    layout, pad_id = settings.encoding.layout, 0 if loaded.tokenizer is None else pad_id_of(loaded.tokenizer)
+    lay = encoder.lay_out if loaded.head else partial(lay_out, layout=layout, pad_id=pad_id)
     path = losses_path(out, spec.split)
     known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else {}
     for start in range(0, len(encoded), _ROWS_AT_ONCE):
         write_json(out / PROGRESS, {"done": start, "of": len(encoded)})
-        known |= _token_losses(model, encoded[start : start + _ROWS_AT_ONCE], settings.encoding.layout, int(pad_id))
+        known |= _token_losses(model, encoded[start : start + _ROWS_AT_ONCE], lay)
         write_json(path, {"split": spec.split, "base": spec.base_digest, "rows": known})
     write_json(out / PROGRESS, {"done": len(encoded), "of": len(encoded)})
 
 
-def _token_losses(model: Any, rows: list[EncodedRow], layout: Any, pad_id: int) -> dict[str, list[float]]:
+def _token_losses(model: Any, rows: list[Any], lay: Callable[[list[Any]], Batch]) -> dict[str, list[float]]:
     """Of each row, in the order of its tokens [nats]."""
     import torch
 
     from testigo.model.device import device
     from testigo.training.loss import token_losses
 
-    laid = lay_out(rows, layout, pad_id=pad_id).to(device())
+    laid = lay(rows).to(device())
     with torch.inference_mode():
         every = token_losses(model, laid).double().cpu()
     owner = laid.owner.cpu()
