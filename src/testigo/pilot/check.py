@@ -17,6 +17,7 @@ from testigo.model.encoder import encoder_for
 from testigo.model.load import load_config, load_processor, load_tokenizer, pad_id_of
 from testigo.model.prepare import head_of
 from testigo.pilot import classes, data
+from testigo.pilot.balance import balance
 from testigo.pilot.verdict import judge_evidence
 from testigo.rules import Verdict
 from testigo.tasks import labels_of
@@ -61,12 +62,13 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
         encoded[split], lengths[split] = encoder.encode_all(rows)
         kept = {row.id for row in encoded[split]}
         raw[split] = tuple(row for row in rows if row.id in kept)
+    evidence: list[Evidence]
     if isinstance(encoder, Encoder):
         evidence = _of_texts(campaign, encoder, encoded, raw, lengths, int(config.get_text_config().vocab_size))
     else:
         seen = classes.Seen(encoder, encoded, raw, lengths, config, new_head)
         evidence = [classes.data(seen), classes.agreement(seen)]
-    evidence.append(splits_from(corpus.manifest))
+    evidence += [splits_from(corpus.manifest), *balance(campaign, raw)]
     verdict = judge_evidence(evidence, campaign, phases=("data",), also=("V109", *_OF_CLASSES))
     summaries = {split: _summary(rows, lengths[split]) for split, rows in encoded.items()}
     return Checked(verdict, encoder, encoded, raw, summaries)

@@ -22,6 +22,7 @@ from testigo.model.digest import weights_sha256
 from testigo.model.encoder import encoder_of
 from testigo.model.starter import end_with_starter
 from testigo.pilot import backward, classes, data, export, forward, resume, update, validation
+from testigo.pilot.balance import balance
 from testigo.pilot.bench import Bench
 from testigo.pilot.phases import OutOfMemory, Phases
 from testigo.training.launchers.local import WorkerDied, interrupted
@@ -75,6 +76,7 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
         collected = classes.data(bench.classes()) if bench.has_head else data.collect(bench.tensors())
         evidence.append(collected)
         evidence.append(splits_from(prepared.corpus.manifest))
+        evidence += balance(prepared.settings, {split: prepared.rows(split) for split in ("train", "validation")})
     with phases.measure("forward", f"{len(bench.sample)} short rows, six ways"):
         seen = _forward(bench, weights, evidence)
     if not seen.logits_finite:
