@@ -135,13 +135,19 @@ def _only_with(place: Place, what: str, action: str) -> Fault:
     return Fault(place, f"`{place[-1]}` only with {what}", f"`{place[-1]}`", action, "key")
 
 
-def _one_process(known: Known) -> Iterator[Fault]:
-    for key, only in (("processes", 1), ("strategy", "ddp")):
-        value = known(f"machine.{key}", only)
-        if f"machine.{key}" in known and value != only:
-            yield Fault(
-                ("machine", key), str(only), describe(value), "leave it out; several processes are not in this version"
-            )
+def _processes(known: Known) -> Iterator[Fault]:
+    if known("machine.strategy") != "fsdp":
+        return
+    if known("machine.processes") == 1:
+        found = "one process, over which nothing can be sharded"
+        yield Fault(("machine", "strategy"), "`processes` of 2 or more", found, "raise `processes`, or leave it out")
+    if known("model.precision") == "fp16":
+        yield Fault(
+            ("machine", "strategy"),
+            "`precision` fp32 or bf16 beside `fsdp`",
+            "fp16, whose loss scaling is not made for shards",
+            "set `precision: bf16`, or `strategy: ddp`",
+        )
 
 
 def _adapter_settings(known: Known) -> Iterator[Fault]:
@@ -360,7 +366,7 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     _lengths,
     _length_of_outputs,
     _classes,
-    _one_process,
+    _processes,
     _adapter_settings,
     _shares,
     split_faults,

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
+from testigo.model.sharding import whole
+
 
 def tensor_sha256(tensor: torch.Tensor) -> str:
-    """Of dtype, shape and every bit."""
-    flat = tensor.detach().to("cpu").contiguous()
+    """Of dtype, shape and every bit; of a sharded tensor, every process has to ask at once."""
+    flat = whole(tensor.detach()).to("cpu").contiguous()
     sha = hashlib.sha256(f"{flat.dtype} {tuple(flat.shape)}\n".encode())
     sha.update(flat.reshape(-1).view(torch.uint8).numpy().data)
     return sha.hexdigest()

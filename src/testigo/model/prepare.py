@@ -16,6 +16,7 @@ from testigo.model.adapter import attach, trained_parameters
 from testigo.model.base import locate
 from testigo.model.head import Head
 from testigo.model.load import Loaded, dtype_of, load_base
+from testigo.model.sharding import like
 from testigo.tasks import is_answered_by_head
 
 
@@ -93,4 +94,4 @@ def fill(parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, torch.Ten
         )
     with torch.no_grad():
         for name, parameter in parameters.items():
-            parameter.copy_(tensors[name])
+            parameter.copy_(like(tensors[name], parameter))

@@ -26,7 +26,10 @@ N_CONTROL = 2
 
 def checkpoint_bytes(bench: Bench, folder: Path) -> int:
     """What one checkpoint takes on the disk: written whole, while the optimizer has its state, and deleted."""
-    saved = checkpoint.save(folder, 1, bench.session.parameters, bench.session.optimizer, {})
+    session = bench.session
+    weights = checkpoint.weight_tensors(session.parameters)
+    moments = checkpoint.optimizer_tensors(session.parameters, session.optimizer)
+    saved = checkpoint.save(folder, 1, weights, moments, {})
     n_bytes = sum(path.stat().st_size for path in saved.iterdir())
     shutil.rmtree(folder)
     return n_bytes

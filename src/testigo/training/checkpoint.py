@@ -23,6 +23,7 @@ from testigo.disk import sync_folder
 from testigo.errors import ModelError, WorkspaceError
 from testigo.model.base import file_sha256
 from testigo.model.prepare import fill
+from testigo.model.sharding import like, whole
 
 _FILES = ("weights.safetensors", "optimizer.safetensors", "state.json")
 
@@ -55,11 +56,16 @@ def due_every(every: int | str, n_updates: int) -> int:
 def save(
     folder: Path,
     update: int,
-    parameters: Mapping[str, nn.Parameter],
-    optimizer: torch.optim.Optimizer,
+    weights: Mapping[str, torch.Tensor],
+    moments: Mapping[str, torch.Tensor],
     state: dict[str, Any],
 ) -> Path:
     """Write a checkpoint and prove by reading it back that it is whole.
+
+    Parameters
+    ----------
+    weights, moments
+        As `weight_tensors` and `optimizer_tensors` give them.
 
     Raises
     ------
@@ -73,8 +79,8 @@ def save(
         for left in folder.glob(".[0-9]*"):  # by a worker that was killed while it saved
             shutil.rmtree(left)
         aside.mkdir()
-        save_file({name: p.detach().to("cpu").contiguous() for name, p in parameters.items()}, aside / _FILES[0])
-        save_file(optimizer_tensors(parameters, optimizer), aside / _FILES[1])
+        save_file(dict(weights), aside / _FILES[0])
+        save_file(dict(moments), aside / _FILES[1])
         (aside / _FILES[2]).write_text(json.dumps({**state, "update": update}, sort_keys=True), encoding="utf-8")
         sums = {name: file_sha256(aside / name) for name in _FILES}
         (aside / "sums.json").write_text(json.dumps(sums), encoding="utf-8")
@@ -179,7 +185,13 @@ def restore(checkpoint: Checkpoint, parameters: Mapping[str, nn.Parameter], opti
         name, _, moment = key.rpartition("/")
         parameter = parameters[name]
         # AdamW keeps its step count on the CPU
-        optimizer.state[parameter][moment] = value.to(parameter.device if value.ndim else "cpu", copy=True)
+        own = like(value.clone(), parameter) if value.ndim else value
+        optimizer.state[parameter][moment] = own.to(parameter.device if value.ndim else "cpu", copy=True)
+
+
+def weight_tensors(parameters: Mapping[str, nn.Parameter]) -> dict[str, torch.Tensor]:
+    """The trained tensors, whole, in the main memory; of sharded ones every process has to ask at once."""
+    return {name: whole(p.detach()).to("cpu").contiguous() for name, p in parameters.items()}
 
 
 def optimizer_tensors(
@@ -187,7 +199,7 @@ def optimizer_tensors(
 ) -> dict[str, torch.Tensor]:
     """The optimizer's state by parameter name: ``layer.weight/exp_avg``."""
     return {
-        f"{name}/{key}": value.detach().to("cpu").contiguous()
+        f"{name}/{key}": whole(value.detach()).to("cpu").contiguous()
         for name, parameter in parameters.items()
         for key, value in optimizer.state.get(parameter, {}).items()
         if isinstance(value, torch.Tensor)

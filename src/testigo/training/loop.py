@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,26 @@ from torch import nn
 from testigo.campaign import Campaign
 from testigo.encoding import AnyRow, Batch, LabelledRow
 from testigo.gates.resume import ResumeEvidence, newest_checkpoint_is_whole
+from testigo.gates.update import UpdateEvidence, replicas_agree
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import memory_now
+from testigo.model.digest import weights_sha256
+from testigo.model.sharding import is_sharded, synchronise_gradients
 from testigo.rules import Finding, judge, load_user_rules
 from testigo.training import checkpoint, optimizer
 from testigo.training.journal import Journal
-from testigo.training.loss import n_choices, row_losses, split_loss, token_losses
+from testigo.training.loss import NOTHING, SplitLoss, n_choices, row_losses, split_loss, token_losses
 from testigo.training.order import Order, microbatches, seed_of
 from testigo.training.replay import trace_origin
+from testigo.training.replicas import ALONE, Counts, Part, Replicas
 from testigo.training.samples import Samples
 from testigo.watch import Origin, Watcher, all_rules
 
 # A scaler that skips this many updates in a row has met a divergence, not an overflow: from the default scale of 2**16
 # twenty halvings end below 1, where no gradient of a sound model overflows.
 MAX_SKIPS_IN_A_ROW = 20
+DIGESTS_EVERY = 25
+"""Updates between two comparisons of the weights that processes hold alike; the first two are compared too."""
 
 
 @dataclass
@@ -81,6 +88,7 @@ class Session:
     saved_update: int | None = None
     seconds_before: float = 0.0
     stop_requested: Callable[[], bool] = lambda: False
+    replicas: Replicas = ALONE
     samples: Samples | None = None
     origin: Origin | None = None
 
@@ -99,10 +107,15 @@ class Session:
     # ---- one update -------------------------------------------------------------------------------------------
 
     def packs_of(self, update: int) -> list[Batch]:
-        """The microbatches of an update, on the device."""
+        """The microbatches of an update, on the device; among several processes those of this one."""
+        return [part.pack for part in self.parts_of(update)]
+
+    def parts_of(self, update: int) -> list[Part]:
+        """The microbatches of an update that this process computes."""
         chosen = microbatches(self.order.rows_of(update), self.lengths, self.settings.training.microbatch)
         epochs = self.order.epochs_of(update)
-        return [self.lay_out([self._varied(index, epochs[index].pop(0)) for index in rows]) for rows in chosen]
+        varied = [[self._varied(index, epochs[index].pop(0)) for index in rows] for rows in chosen]
+        return [Part(number, self.lay_out(rows), counts) for number, rows, counts in self.replicas.share(varied)]
 
     def lay_out(self, rows: Sequence[AnyRow]) -> Batch:
         """Rows in the campaign's layout, on the device."""
@@ -127,30 +140,49 @@ class Session:
         )
 
     def backward(self, packs: Sequence[Batch], *, update: int) -> tuple[float, dict[str, float]]:
-        """Accumulate the gradient of an update: the sum of token losses over all its supervised tokens.
+        """The gradient of some microbatches that are a whole update.
 
         Returns the loss [nats per supervised token] and each row's own.
         """
-        n_supervised = sum(pack.n_supervised for pack in packs)
-        total = 0.0
-        by_row: dict[str, float] = {}
-        for number, pack in enumerate(packs):
-            torch.manual_seed(seed_of(self.seed, update, number))
+        parts = [Part(number, pack) for number, pack in enumerate(packs)]
+        measured = self.accumulate(parts, n_supervised=sum(pack.n_supervised for pack in packs), update=update)
+        return measured.nats_per_token, measured.rows
+
+    def accumulate(self, parts: Sequence[Part], *, n_supervised: int, update: int) -> SplitLoss:
+        """Accumulate the gradient of an update: the sum of token losses over all its supervised tokens.
+
+        Parameters
+        ----------
+        n_supervised
+            Of the whole update, over all processes.
+        """
+        measured = NOTHING
+        for part in parts:
+            torch.manual_seed(seed_of(self.seed, update, part.number))
+            synchronise_gradients(self.model, part is parts[-1])
             with optimizer.autocast(self.settings.model.precision, self.device):
-                losses = token_losses(self.model, pack)
-            self.scaler.scale(losses.sum() / n_supervised).backward()
-            total += float(losses.detach().double().sum())
-            by_row |= row_losses(losses, pack)
-        return total / n_supervised, by_row
+                losses = token_losses(self.model, part.pack)
+            loss = losses.sum() / n_supervised
+            self.scaler.scale(loss if part.counts else 0 * loss).backward()
+            if part.counts:
+                nats = float(losses.detach().double().sum())
+                measured += SplitLoss(nats, part.pack.n_supervised, row_losses(losses, part.pack))
+        return measured
 
     def step(self, update: int) -> dict[str, Any]:
         """One update; its line in the journal. A non-finite loss or gradient leaves the weights untouched."""
         began = time.perf_counter()
-        packs = self.packs_of(update)
+        parts = self.parts_of(update)
+        dealt = [count for own in self.replicas.gathered(Counts.of(parts)) for count in own]
+        counts = sorted(dealt, key=lambda count: count.number)
+        n_supervised = sum(count.supervised_tokens for count in counts)
         rate = self.learning_rate(update)
         optimizer.set_learning_rate(self.optimizer, rate)
         self.optimizer.zero_grad(set_to_none=True)
-        loss, by_row = self.backward(packs, update=update)
+        own = self.accumulate(parts, n_supervised=n_supervised, update=update)
+        measured = sum(self.replicas.gathered(own), NOTHING)
+        loss = measured.nats_per_token
+        self.replicas.add_gradients(self.parameters.values())
         if self.scaler.is_enabled():
             self.scaler.unscale_(self.optimizer)
         maximum = self.settings.training.clip
@@ -165,8 +197,8 @@ class Session:
         progress = self.progress
         progress.update = update
         progress.skips_in_a_row = progress.skips_in_a_row + 1 if skipped else 0
-        progress.supervised_tokens += sum(pack.n_supervised for pack in packs)
-        rows = [row_id for pack in packs for row_id in pack.row_ids]  # a row comes twice where two epochs meet
+        progress.supervised_tokens += n_supervised
+        rows = [row_id for count in counts for row_id in count.rows]  # a row comes twice where two epochs meet
         progress.examples += len(rows)
         elapsed = time.perf_counter() - began
         progress.seconds += elapsed
@@ -176,13 +208,13 @@ class Session:
             "learning_rate": rate,
             "gradient_norm": norm,
             "clipped": maximum is not None and norm > maximum,
-            "supervised_tokens": sum(pack.n_supervised for pack in packs),
-            "tokens": sum(pack.n_tokens for pack in packs),
+            "supervised_tokens": n_supervised,
+            "tokens": sum(count.tokens for count in counts),
             "examples": len(rows),
             "seconds": elapsed,
             **memory_now().to_json(),
             "rows": rows,
-            "row_losses": by_row,
+            "row_losses": measured.rows,
             "skipped": skipped,
             "epoch": self.order.epoch_after(update),
         }
@@ -194,10 +226,12 @@ class Session:
         began = time.perf_counter()
         ordered = sorted(self.validation_rows, key=lambda row: (row.n_tokens, row.id))
         size = self.settings.evaluation.batch_size
-        packs = (self.lay_out(ordered[start : start + size]) for start in range(0, len(ordered), size))
-        measured = split_loss(
-            self.model, packs, autocast=optimizer.autocast(self.settings.model.precision, self.device)
-        )
+        batches = [ordered[start : start + size] for start in range(0, len(ordered), size)]
+        shared = self.replicas.share(batches)
+        precision = optimizer.autocast(self.settings.model.precision, self.device)
+        packs, counts = (self.lay_out(rows) for _, rows, _ in shared), [counts for _, _, counts in shared]
+        own = split_loss(self.model, packs, counts=counts, autocast=precision)
+        measured = sum(self.replicas.gathered(own), NOTHING)
         progress, loss = self.progress, measured.nats_per_token
         progress.weigh(loss)
         elapsed = time.perf_counter() - began
@@ -210,12 +244,16 @@ class Session:
         }
 
     def save(self) -> None:
-        """A checkpoint of this moment; older ones go only after it was read back."""
+        """A checkpoint of this moment, whole whatever the number of processes; older ones go after it was read back."""
         state = {"progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
-        checkpoint.save(self.checkpoints, self.progress.update, self.parameters, self.optimizer, state)
-        checkpoint.prune(
-            self.checkpoints, keep=self.settings.training.checkpoint.keep, best_update=self.progress.best_update
-        )
+        weights = checkpoint.weight_tensors(self.parameters)
+        moments = checkpoint.optimizer_tensors(self.parameters, self.optimizer)
+        if self.replicas.is_first:
+            checkpoint.save(self.checkpoints, self.progress.update, weights, moments, state)
+            checkpoint.prune(
+                self.checkpoints, keep=self.settings.training.checkpoint.keep, best_update=self.progress.best_update
+            )
+        self.replicas.wait()
         self.saved_update = self.progress.update
 
     def resume(self, attempt: int) -> tuple[checkpoint.PassedOver, ...]:
@@ -228,6 +266,9 @@ class Session:
             self.seconds_before = self.progress.seconds
             if self.scaler.is_enabled():
                 self.scaler.load_state_dict(found.state["scaler"])
+        self.replicas.wait()  # until each has read what the first now sets aside
+        if not self.replicas.is_first:
+            return passed_over
         self.journal.cut_after(self.progress.update, attempt)
         checkpoint.set_aside(self.checkpoints, passed_over)
         if passed_over:
@@ -248,14 +289,13 @@ class Session:
         while self.progress.update < self.order.n_updates:
             if ended := self._patience_ended():
                 return Outcome("stopped-early", ended)
-            if self.stop_requested():
+            if self.replicas.any(self.stop_requested()):
                 if self.saved_update != self.progress.update:
                     self.save()
                 return Outcome("interrupted", "asked to stop")
             line = self.step(self.progress.update + 1)
-            self.journal.step(line)
-            outcome = self._diverged(line)
-            stops = self._record(watcher.feed(line))
+            outcome = self._diverged(line) or self._drifted()
+            stops = self._told(line, partial(watcher.feed, line))
             if outcome or stops:
                 self._trace(line)
                 return outcome or Outcome("diverged", f"{stops[0].code} {stops[0].name}: {stops[0].observed}")
@@ -264,10 +304,9 @@ class Session:
             if last or (training.validate_every and update % training.validate_every == 0):
                 line = self.validate()
                 found = self._sample(line)
-                self.journal.step(line)
+                self._told(line, partial(watcher.feed, line), found)
                 if not math.isfinite(line["validation_loss"]):
                     return Outcome("diverged", f"the validation loss is {line['validation_loss']} at update {update}")
-                self._record((*watcher.feed(line), *found))
                 improved = self.progress.best_update == update
             if improved or last or self._patience_ended() or update % every == 0:
                 self.save()
@@ -284,6 +323,29 @@ class Session:
         )
         watcher.replay(self.journal.steps())
         return watcher
+
+    def _told(
+        self, line: dict[str, Any], judged: Callable[[], Sequence[Finding]], also: Sequence[Finding] = ()
+    ) -> list[Finding]:
+        """Write a line and what is found in it, once; what stops is known to every process."""
+        stops: list[Finding] = []
+        if self.replicas.is_first:
+            self.journal.step(line)
+            stops = self._record((*judged(), *also))
+        return self.replicas.from_first(stops)
+
+    def _drifted(self) -> Outcome | None:
+        """Replicated weights are compared by their digests from time to time."""
+        update = self.progress.update
+        if self.replicas.n == 1 or is_sharded(self.parameters.values()) or (update > 2 and update % DIGESTS_EVERY):
+            return None
+        digests = tuple(self.replicas.gathered(weights_sha256(self.parameters)))
+        if len(set(digests)) == 1:
+            return None
+        (finding,) = judge([replicas_agree], [UpdateEvidence(replica_digests=digests)]).findings
+        if self.replicas.is_first:
+            self._record([finding])
+        return Outcome("invalid", f"{finding.code} {finding.name} at update {update}: {finding.observed}")
 
     def _record(self, findings: Sequence[Any]) -> list[Any]:
         for finding in findings:
@@ -313,7 +375,7 @@ class Session:
 
     def _trace(self, line: dict[str, Any]) -> None:
         """Where the numbers that are not finite came from, by one replayed update."""
-        if not (math.isfinite(line["loss"]) and math.isfinite(line["gradient_norm"])):
+        if self.replicas.n == 1 and not (math.isfinite(line["loss"]) and math.isfinite(line["gradient_norm"])):
             self.origin = trace_origin(self, line["update"])
             self._record(judge(all_rules(), [self.origin]).findings)
 

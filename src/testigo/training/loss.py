@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -79,6 +80,13 @@ class SplitLoss:
         """Token-weighted."""
         return self.sum_nats / max(self.n_tokens, 1)
 
+    def __add__(self, other: SplitLoss) -> SplitLoss:
+        return SplitLoss(self.sum_nats + other.sum_nats, self.n_tokens + other.n_tokens, self.rows | other.rows)
+
+
+NOTHING = SplitLoss(0.0, 0, {})
+"""What a sum of losses begins with."""
+
 
 @contextlib.contextmanager
 def evaluating(model: Any) -> Iterator[None]:
@@ -92,15 +100,21 @@ def evaluating(model: Any) -> Iterator[None]:
         model.train(was_training)
 
 
-def split_loss(model: Any, packs: Iterable[Batch], *, autocast: Any = None) -> SplitLoss:
-    """Token-weighted loss of a split, streamed: no logits outlive their batch. Sums are kept in double precision."""
-    total, n_tokens = 0.0, 0
-    rows: dict[str, float] = {}
+def split_loss(
+    model: Any, packs: Iterable[Batch], *, counts: Iterable[bool] = repeat(True), autocast: Any = None
+) -> SplitLoss:
+    """Token-weighted loss of a split, streamed: no logits outlive their batch. Sums are kept in double precision.
+
+    Parameters
+    ----------
+    counts
+        Whether each pack counts: one that is only computed beside other processes does not.
+    """
+    total = NOTHING
     with evaluating(model):
-        for pack in packs:
+        for pack, is_counted in zip(packs, counts, strict=False):
             with autocast or contextlib.nullcontext():
                 losses = token_losses(model, pack)
-            total += float(losses.double().sum())
-            n_tokens += pack.n_supervised
-            rows |= row_losses(losses, pack)
-    return SplitLoss(total, n_tokens, rows)
+            if is_counted:
+                total += SplitLoss(float(losses.double().sum()), pack.n_supervised, row_losses(losses, pack))
+    return total

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from testigo.model.sharding import whole
+
 
 def build_optimizer(
     parameters: dict[str, nn.Parameter], *, learning_rate: float, weight_decay: float
@@ -60,4 +62,4 @@ def gradient_scaler(precision: str, device: torch.device) -> torch.amp.GradScale
 def clip(parameters: list[nn.Parameter], maximum: float | None) -> float:
     """Clip the global gradient norm in place. Returns the norm before clipping."""
     norm = torch.nn.utils.clip_grad_norm_(parameters, math.inf if maximum is None else maximum)
-    return float(norm)
+    return float(whole(norm))

@@ -11,13 +11,16 @@ from testigo.campaign import Campaign
 from testigo.corpus import Corpus, Row, open_corpus
 from testigo.encoding import AnyEncoder, Batch, Encoder, lay_out
 from testigo.model.activations import checkpoint_activations
+from testigo.model.adapter import trained_parameters
 from testigo.model.device import device
 from testigo.model.encoder import encoder_of
 from testigo.model.load import Loaded, pad_id_of
 from testigo.model.prepare import load_exactly
+from testigo.model.sharding import shard
 from testigo.tasks import labels_of
 from testigo.training.loop import Session
 from testigo.training.order import Order
+from testigo.training.replicas import ALONE, Replicas
 from testigo.training.samples import Samples, fixed_prompts
 from testigo.training.spec import RunSpec
 
@@ -52,8 +55,8 @@ class Prepared:
         return tuple(by_id[row_id] for row_id in only)
 
 
-def prepare(spec: RunSpec) -> Prepared:
-    """Load what a spec names.
+def prepare(spec: RunSpec, replicas: Replicas = ALONE) -> Prepared:
+    """Load what a spec names; among several processes with `strategy: fsdp`, each keeps its share of the weights.
 
     Raises
     ------
@@ -66,11 +69,14 @@ def prepare(spec: RunSpec) -> Prepared:
     loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, adapted=True, labels=labels)
     if settings.training.activation_checkpointing:
         checkpoint_activations(model)
-    model.to(device())
+    if replicas.n > 1 and settings.machine.strategy == "fsdp":
+        shard(model, trained_parameters(model).values())
+    else:
+        model.to(device())
     return Prepared(settings, loaded, model, encoder_of(settings, loaded, corpus.folder), corpus)
 
 
-def session(spec: RunSpec, prepared: Prepared, folder: Path) -> Session:
+def session(spec: RunSpec, prepared: Prepared, folder: Path, replicas: Replicas = ALONE) -> Session:
     """A session at its very start."""
     settings, training = prepared.settings, prepared.settings.training
     rows, _ = prepared.encoder.encode_all(prepared.rows("train", spec.rows))
@@ -79,14 +85,16 @@ def session(spec: RunSpec, prepared: Prepared, folder: Path) -> Session:
         n_rows=len(rows),
         microbatch=training.microbatch,
         accumulation=training.accumulation,
-        replicas=1,
+        replicas=settings.machine.processes,
         seed=spec.seed,
         updates=training.updates,
         epochs=training.epochs,
     )
     # A part of the rows is what the pilot trains on: it has its own look at outputs.
     chosen = () if spec.rows is not None else fixed_prompts(prepared.rows("validation"), settings.evaluation.samples)
-    samples = Samples(chosen, prepared.encoder, settings, folder, device()) if chosen else None
+    # One process takes them; where weights are sharded, none has a model that could.
+    takes = chosen and replicas.is_first and not (replicas.n > 1 and settings.machine.strategy == "fsdp")
+    samples = Samples(chosen, prepared.encoder, settings, folder, device()) if takes else None
     return Session(
         settings=settings,
         seed=spec.seed,
@@ -98,4 +106,5 @@ def session(spec: RunSpec, prepared: Prepared, folder: Path) -> Session:
         device=device(),
         folder=folder,
         samples=samples,
+        replicas=replicas,
     )

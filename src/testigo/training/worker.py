@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import signal
 import sys
 import threading
@@ -37,7 +38,8 @@ def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
     """
     folder = spec_path.parent
     with working_in(folder), (folder / "worker.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.environ.get("RANK", "0") == "0":  # of several processes of one run the first holds it
+            fcntl.flock(lock, fcntl.LOCK_EX)
         return _train(spec_path, stop_requested=lambda: stop.is_set() or is_orphaned())
 
 
@@ -49,6 +51,7 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
     from testigo.corpus import open_corpus
     from testigo.model.device import is_out_of_memory, platform_description
     from testigo.model.digest import weights_sha256
+    from testigo.training import replicas
     from testigo.training.loop import Outcome
     from testigo.training.prepare import prepare, session
     from testigo.watch.trackers import trackers
@@ -56,21 +59,23 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
     if stop_requested():
         return Outcome("interrupted", "asked to stop before the first update")
     spec.check(open_corpus(Path(spec.corpus)).fingerprint)
-    prepared = prepare(spec)
-    work = session(spec, prepared, folder)
+    own = replicas.begin()
+    prepared = prepare(spec, own)
+    work = session(spec, prepared, folder, own)
     work.stop_requested = stop_requested
     initial = weights_sha256(work.parameters)
-    attempt = _count_attempt(folder)
+    attempt = own.from_first(_count_attempt(folder))
     passed_over = work.resume(attempt)
-    work.journal.listeners += trackers(prepared.settings.track, folder, work.journal.steps())
-    resumed = {
-        "attempt": attempt,
-        "from_update": work.progress.update,
-        "initial_weights_sha256": initial,
-        "platform": platform_description(),
-        "passed_over": [{"checkpoint": p.name, "why": p.why} for p in passed_over],
-    }
-    write_json(folder / "resume.json", resumed)
+    if own.is_first:
+        work.journal.listeners += trackers(prepared.settings.track, folder, work.journal.steps())
+        resumed = {
+            "attempt": attempt,
+            "from_update": work.progress.update,
+            "initial_weights_sha256": initial,
+            "platform": platform_description(),
+            "passed_over": [{"checkpoint": p.name, "why": p.why} for p in passed_over],
+        }
+        write_json(folder / "resume.json", resumed)
     try:
         outcome = work.run()
     except (RuntimeError, MemoryError) as error:
@@ -78,7 +83,13 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
             raise
         why, *_ = (str(error) or "no more memory").splitlines()
         outcome = Outcome("out-of-memory", f"update {work.progress.update + 1}: {why}")
-    write_json(folder / "result.json", _result(work, outcome))
+        if own.n > 1:  # the others wait for this process and cannot be asked: its word ends the run
+            write_json(folder / "result.json", _result(work, outcome))
+            raise
+    result = _result(work, outcome)
+    if own.is_first:
+        write_json(folder / "result.json", result)
+    replicas.end()
     return outcome
 
 
