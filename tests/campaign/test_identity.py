@@ -190,6 +190,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "variants.because": {"variants": [{**FULL["variants"][0], "because": "another reason"}]},
     "seeds": {"seeds": [0, 2]},
     "machine.parallel": {"machine.parallel": 2},
+    "machine.processes": {"machine.processes": 2},
+    "machine.strategy": {"machine.processes": 2, "machine.strategy": "fsdp"},
     "budget.days": {"budget.days": [30]},
     "budget.price_per_hour": {"budget.price_per_hour": 3},
     "budget.currency": {"budget.currency": "USD"},
@@ -201,7 +203,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 """For each key of the file, settings that change it (and what must change with it)."""
 
-ONE_VALUE_ONLY = {"machine.launcher", "machine.processes", "machine.strategy"}
+ONE_VALUE_ONLY = {"machine.launcher"}
 """Keys that take a single value in this version: there is nothing to change."""
 
 

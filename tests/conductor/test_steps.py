@@ -295,3 +295,42 @@ def test_jobs_side_by_side_each_have_a_place_and_one_that_raises_ends_the_others
     with pytest.raises(ValueError, match="bad"):
         side_by_side([job("long", 99), job("bad", 1), job("never", 1)], at_once=2)
     assert told == ["long at 0", "bad at 1", "bad ended", "long ended"]
+
+
+@pytest.mark.parametrize(
+    ("n_devices", "processes", "parallel", "at_once", "devices"),
+    [
+        (0, 1, "auto", 1, [None]),
+        (0, 2, 3, 3, [None, None, None]),
+        (1, 1, "auto", 1, [None]),
+        (4, 1, "auto", 4, [[0], [1], [2], [3]]),
+        (4, 2, "auto", 2, [[0, 1], [2, 3]]),
+        (4, 4, "auto", 1, [None]),
+        (2, 1, 3, 3, [[0], [1], [0]]),
+    ],
+)
+def test_runs_side_by_side_share_the_devices_out(
+    grounds: Grounds, monkeypatch: pytest.MonkeyPatch, n_devices: int, processes: int, parallel: Any, at_once: int,
+    devices: list[Any],
+) -> None:  # fmt: skip
+    from testigo.conductor import train
+
+    monkeypatch.setattr(train, "_n_accelerators", lambda: n_devices)
+    machine = grounds.campaign.machine.model_copy(update={"processes": processes, "parallel": parallel})
+    grounds.campaign = grounds.campaign.model_copy(update={"machine": machine})
+    assert train.at_once(grounds) == at_once
+    places = [train.devices_at(place, grounds) for place in range(at_once)]
+    assert [None if place is None else list(place) for place in places] == devices
+
+
+def test_more_processes_than_devices_are_refused_before_anything_starts(
+    grounds: Grounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from testigo.conductor import train
+    from testigo.errors import WorkspaceError
+
+    monkeypatch.setattr(train, "_n_accelerators", lambda: 2)
+    machine = grounds.campaign.machine.model_copy(update={"processes": 4})
+    grounds.campaign = grounds.campaign.model_copy(update={"machine": machine})
+    with pytest.raises(WorkspaceError, match="a device for each of 4 processes"):
+        train.devices_at(0, grounds)

@@ -12,17 +12,18 @@ from testigo.training.launchers import local
 
 
 @pytest.mark.parametrize(
-    ("seen", "device", "shown"), [(None, 1, "1"), ("2,5", 0, "2"), ("2,5", 1, "5"), ("GPU-a,GPU-b", 1, "GPU-b")]
+    ("seen", "devices", "shown"),
+    [(None, [1], "1"), ("2,5", [0], "2"), ("2,5", [1], "5"), ("GPU-a,GPU-b", [1], "GPU-b"), ("2,5,7,8", [2, 3], "7,8")],
 )
-def test_a_run_sees_the_one_device_of_its_place(
-    monkeypatch: pytest.MonkeyPatch, seen: str | None, device: int, shown: str, tmp_path: Path
+def test_a_run_sees_the_devices_of_its_place(
+    monkeypatch: pytest.MonkeyPatch, seen: str | None, devices: list[int], shown: str, tmp_path: Path
 ) -> None:
     monkeypatch.delenv(local.VISIBLE, raising=False)
     if seen is not None:
         monkeypatch.setenv(local.VISIBLE, seen)
     (tmp_path / "says.py").write_text("import os; print(os.environ.get('CUDA_VISIBLE_DEVICES', 'all'))")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    for _ in local.start("says", log=tmp_path / "log.txt", device=device):
+    for _ in local.start("says", log=tmp_path / "log.txt", devices=devices):
         pass
     assert (tmp_path / "log.txt").read_text().strip() == shown
     assert local.only(None) == {}

@@ -87,8 +87,8 @@ def open_test(grounds: Grounds, *, reason: str, confirmed: bool) -> Comparison |
 
 def _trained_and_evaluated(grounds: Grounds, planned: PlannedRun) -> Callable[[int], Work[None]]:
     def work(place: int) -> Work[None]:
-        device = train.device_at(place, grounds)
-        yield from train.train(grounds, planned, device=device)
-        yield from measure.evaluate(grounds, planned, device=device)
+        devices = train.devices_at(place, grounds)
+        yield from train.train(grounds, planned, devices=devices)
+        yield from measure.evaluate(grounds, planned, devices=devices)
 
     return work

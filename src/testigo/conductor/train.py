@@ -12,6 +12,7 @@ from testigo.conductor.grounds import Grounds
 from testigo.errors import Interrupted, LedgerError, TestigoError, WorkspaceError
 from testigo.training import start
 from testigo.training.launchers import local
+from testigo.training.launchers.local import Devices
 from testigo.training.order import Order
 from testigo.training.start import Work
 
@@ -19,7 +20,7 @@ from testigo.training.start import Work
 PATIENCE_SECONDS = 600.0
 
 
-def train(grounds: Grounds, planned: PlannedRun, *, device: int | None = None) -> Work[None]:
+def train(grounds: Grounds, planned: PlannedRun, *, devices: Devices = None) -> Work[None]:
     """One run to its end, from where it stood. Every end is recorded, none is replaced.
 
     A worker that the system ended for want of memory is such an end too: the campaign goes on with the next run.
@@ -42,7 +43,8 @@ def train(grounds: Grounds, planned: PlannedRun, *, device: int | None = None) -
             n_updates=n_updates(planned.campaign, grounds.corpus.counts["train"]),
             reporter=grounds.reporter,
             on_start=lambda pid: ledger.start_run(spec.run_id, pid=pid),
-            device=device,
+            devices=devices,
+            processes=planned.campaign.machine.processes,
         )
     except (TestigoError, local.WorkerDied, OSError, KeyboardInterrupt, GeneratorExit) as stopped:
         if isinstance(stopped, local.WorkerDied) and stopped.for_memory:
@@ -63,18 +65,36 @@ def _record(grounds: Grounds, run: str, result: dict[str, Any]) -> None:
 
 def at_once(grounds: Grounds) -> int:
     """How many runs go on side by side."""
+    machine = grounds.campaign.machine
+    return max(_n_accelerators() // machine.processes, 1) if machine.parallel == "auto" else machine.parallel
+
+
+def devices_at(place: int, grounds: Grounds) -> Devices:
+    """The accelerators of a run's place among those that go on; None where runs need not share several.
+
+    Raises
+    ------
+    WorkspaceError
+        When there are fewer devices than processes.
+    """
+    n_devices, n_processes = _n_accelerators(), grounds.campaign.machine.processes
+    if 0 < n_devices < n_processes:
+        raise WorkspaceError(
+            expected=f"a device for each of {n_processes} processes",
+            found=f"{n_devices} on this machine",
+            where="machine.processes",
+            action="lower it, and raise training.accumulation so that the examples per update stay",
+        )
+    if n_devices < 2 or at_once(grounds) < 2:
+        return None
+    first = place % (n_devices // n_processes) * n_processes
+    return range(first, first + n_processes)
+
+
+def _n_accelerators() -> int:
     from testigo.model.device import n_accelerators  # needs torch
 
-    wanted = grounds.campaign.machine.parallel
-    return max(n_accelerators(), 1) if wanted == "auto" else wanted
-
-
-def device_at(place: int, grounds: Grounds) -> int | None:
-    """The accelerator of a run's place among those that go on; None where runs need not share several."""
-    from testigo.model.device import n_accelerators
-
-    n_devices = n_accelerators()
-    return place % n_devices if n_devices > 1 and at_once(grounds) > 1 else None
+    return n_accelerators()
 
 
 def n_updates(campaign: Campaign, n_rows: int) -> int:

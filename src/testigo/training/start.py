@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from testigo.training.launchers import local
+from testigo.training.launchers.local import Devices
 
 T = TypeVar("T")
 
@@ -70,24 +71,33 @@ def train(
     n_updates: int,
     reporter: Reporter,
     on_start: Callable[[int], object],
-    device: int | None = None,
+    devices: Devices = None,
+    processes: int = 1,
 ) -> Work[dict[str, Any]]:
     """Run the training worker of a spec to its end; its result.
 
     Parameters
     ----------
-    device
-        The accelerator that the worker sees, by number; None shows it all.
+    devices
+        The accelerators that the worker sees; None shows it all.
+    processes
+        How many train the run together.
     """
     folder = spec.parent
     (folder / "result.json").unlink(missing_ok=True)
     listen = _listener(folder, n_updates, reporter)
     reporter.progress(f"train {folder.name}", 0, 0, "the model is loaded")
-    worker = local.start("testigo.training.worker", str(spec), log=folder / "log.txt", on_start=on_start, device=device)
+    command = ["testigo.training.worker", str(spec)]
+    if processes > 1:
+        command = ["testigo.training.launchers.torchrun", str(processes), str(spec)]
+    worker = local.start(*command, log=folder / "log.txt", on_start=on_start, devices=devices)
     try:
         for _ in worker:
             listen()
             yield
+    except local.WorkerDied:
+        if not (folder / "result.json").exists():  # one of several processes may have told how the run ended
+            raise
     finally:
         worker.close()
         listen()  # its last words, between the last look and its end
@@ -115,7 +125,7 @@ def _listener(folder: Path, n_updates: int, reporter: Reporter) -> Callable[[], 
 
 
 def follow(
-    module: str, spec: Path, *, progress: Path, step: str, reporter: Reporter, device: int | None = None
+    module: str, spec: Path, *, progress: Path, step: str, reporter: Reporter, devices: Devices = None
 ) -> Work[None]:
     """Run another worker to its end; `progress` is the small file in which it tells how far it is."""
     progress.unlink(missing_ok=True)  # what an earlier worker told
@@ -129,7 +139,7 @@ def follow(
                 reporter.progress(step, len(told["phases"]), len(told["of"]), told["now"])
 
     reporter.progress(step, 0, 0, "the model is loaded")
-    worker = local.start(module, str(spec), log=spec.with_name("log.txt"), device=device)
+    worker = local.start(module, str(spec), log=spec.with_name("log.txt"), devices=devices)
     try:
         for _ in worker:
             listen()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 from testigo.errors import Interrupted, reported_in
@@ -36,6 +36,8 @@ _REPORTS = (
 )
 GRACE_SECONDS = 30.0
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+Devices = Sequence[int] | None
+"""Numbers of accelerators; None stands for all."""
 
 
 def environment() -> dict[str, str]:
@@ -46,12 +48,12 @@ def environment() -> dict[str, str]:
     return {**ENVIRONMENT, **os.environ, **{name: ENVIRONMENT[name] for name in _REPORTS}}
 
 
-def only(device: int | None) -> dict[str, str]:
-    """The variables that show a process one accelerator alone: CUDA's, which ROCm reads too."""
-    if device is None:
+def only(devices: Devices) -> dict[str, str]:
+    """The variables that show a process some accelerators alone: CUDA's, which ROCm reads too."""
+    if devices is None:
         return {}
     seen = [name for name in os.environ.get(VISIBLE, "").split(",") if name]
-    return {VISIBLE: seen[device] if device < len(seen) else str(device)}
+    return {VISIBLE: ",".join(seen[number] if number < len(seen) else str(number) for number in devices)}
 
 
 class WorkerDied(Exception):
@@ -103,7 +105,7 @@ def start(
     *arguments: str,
     log: Path,
     on_start: Callable[[int], object] = lambda pid: None,
-    device: int | None = None,
+    devices: Devices = None,
 ) -> Generator[None, None, None]:
     """Start ``python -m MODULE ARGUMENTS`` and yield about five times a second until it ends.
 
@@ -112,8 +114,8 @@ def start(
 
     Parameters
     ----------
-    device
-        The only accelerator that the worker sees, by its number among those that this process sees; None shows all.
+    devices
+        The accelerators that the worker sees, by their numbers among those that this process sees; None shows all.
 
     Raises
     ------
@@ -133,7 +135,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env={**environment(), **only(device), STARTER: str(os.getpid())},
+            env={**environment(), **only(devices), STARTER: str(os.getpid())},
             start_new_session=True,  # the terminal's Ctrl-C reaches us alone, and we pass it on once
         )
         try:
