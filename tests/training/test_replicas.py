@@ -1,7 +1,7 @@
 """Two processes train the run that one trains: real torchrun, gloo, ddp and fsdp, whole and LoRA, packed and padded.
 
-Tolerances, in fp32: sums over processes are added in another order, so loss and gradient norm of the first update agree to
-1e-6 of their size; AdamW divides by the root of squares, so weights after some updates agree to 1e-4 of the largest.
+Tolerances, in fp32: sums over processes are added in another order, so loss and gradient norm of the first update agree
+to 1e-6 of their size; AdamW divides by the root of squares, so weights after some updates agree to 1e-4 of the largest.
 """
 
 from __future__ import annotations
