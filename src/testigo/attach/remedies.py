@@ -28,7 +28,6 @@ REMEDIES: Mapping[str, str] = {
     "E117": "Clean these characters, or use a model with a byte-level tokenizer.",
     "E123": "Train the embedding too (`modules_to_save=['embed_tokens']` in LoRA), or use the base's own tokens and "
     "chat template.",
-    "E124": "Raise `max_length`: the prompts of these rows alone fill it.",
     "E126": "Where the chat template closes the turn, leave the end out of the text.",
     "E127": "Make the attention mask by length and not by id, or pass the one that the tokenizer made.",
     "F101": "Load the model again, in float32; its files may be damaged.",

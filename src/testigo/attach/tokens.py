@@ -24,20 +24,6 @@ def wrongly_attended(splits: Sequence[Split]) -> tuple[str, ...]:
     return tuple(row.id for split in splits for row in split.rows if row.id in bad)
 
 
-def unsupervised(bench: Bench, rows: Sequence[SeenRow]) -> tuple[str, ...]:
-    """Rows without a token in the loss, but for those that the maximum length left without one."""
-    lost = set(gone(bench, rows) or ())
-    return tuple(row.id for row in rows if not row.n_supervised(bench.shift) and row.id not in lost)
-
-
-def gone(bench: Bench, rows: Sequence[SeenRow]) -> tuple[str, ...] | None:
-    """Rows of exactly TRL's maximum length without a token in the loss: the prompt alone filled it."""
-    limit = maximum_length(bench)
-    if limit is None:
-        return None
-    return tuple(row.id for row in rows if len(row.ids) == limit and not row.n_supervised(bench.shift))
-
-
 def ends_miscounted(rows: Sequence[SeenRow], turn_end: int | None) -> tuple[tuple[str, str], ...] | None:
     """Rows that learn the turn's end more often than they have turns in the loss.
 
