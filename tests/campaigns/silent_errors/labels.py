@@ -75,7 +75,7 @@ def masked_by_id_not_place(shop: Any, sick: bool) -> Any:
     return shop.trainer(tokenizer=tokenizer, rows=rows, collator=collator)
 
 
-@planted("the attention mask is made from the padding's id, and labels from it", source="C14", codes="E107")
+@planted("the attention mask is made from the padding's id, and labels from it", source="C14", codes="E107 E127")
 def mask_made_from_ids(shop: Any, sick: bool) -> Any:
     tokenizer = shop.tokenizer(pad="<|end|>")
     pad = shop.Pad(tokenizer.pad_token_id)
@@ -102,6 +102,24 @@ def padding_is_learned(shop: Any, sick: bool) -> Any:
 
 def _shifted(rows: Dataset) -> Dataset:
     return rows.map(lambda row: {"labels": [*row["labels"][1:], -100]})
+
+
+@planted("the attention mask shows the padding too", source="C18", codes="E127")
+def mask_over_padding(shop: Any, sick: bool) -> Any:
+    pad = shop.Pad(shop.tokenizer().pad_token_id)
+
+    def collate(rows: Any) -> dict[str, Any]:
+        batch = pad(rows)
+        return {**batch, "attention_mask": torch.ones_like(batch["input_ids"])} if sick else batch
+
+    return shop.trainer(collator=collate)
+
+
+@planted("the template closes the turn, and so did the row's own text", source="C11", codes="E126")
+def ends_twice(shop: Any, sick: bool) -> Any:
+    rows = shop.chat_rows(shop.tokenizer())
+    twice = rows.map(lambda row: {"input_ids": [*row["input_ids"], 1], "labels": [*row["labels"], 1]})
+    return shop.trainer(rows=twice if sick else rows)
 
 
 @planted("labels are shifted before a model that shifts them again", source="C21", codes="E201")

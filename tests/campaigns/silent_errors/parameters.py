@@ -101,3 +101,24 @@ def adapter_around_an_adapter(shop: Any, sick: bool) -> Any:
 def tied_weights_apart(shop: Any, sick: bool) -> Any:
     model = shop.llama(tie_word_embeddings=True)
     return shop.trainer(shop.lora(model, **({"modules_to_save": ["embed_tokens"]} if sick else {})))
+
+
+@planted(
+    "the base never saw a mark of the chat template, and its row of the frozen embedding copies a spare one",
+    source="C22",
+    codes="E123",
+)
+def untrained_mark(shop: Any, sick: bool) -> Any:
+    model = shop.llama()
+    if sick:
+        with torch.no_grad():
+            model.model.embed_tokens.weight[3] = model.model.embed_tokens.weight[399]
+    return shop.trainer(shop.lora(model))
+
+
+@planted("a mark's row of the embedding is zero and frozen; the twin trains it", source="C22", codes="E123")
+def untrained_mark_of_zeros(shop: Any, sick: bool) -> Any:
+    model = shop.llama()
+    with torch.no_grad():
+        model.model.embed_tokens.weight[3] = 0.0
+    return shop.trainer(shop.lora(model, modules_to_save=None if sick else ["embed_tokens"]))
