@@ -17,6 +17,7 @@ from testigo.cli.baseline import baseline
 from testigo.cli.check import check
 from testigo.cli.compare import compare
 from testigo.cli.demo import demo
+from testigo.cli.diagnose import diagnose
 from testigo.cli.doctor import doctor
 from testigo.cli.dossier import dossier
 from testigo.cli.explain import explain
@@ -51,6 +52,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     verify,
     plan,
     note,
+    diagnose,
     explain,
     doctor,
     demo,

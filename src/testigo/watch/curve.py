@@ -67,6 +67,8 @@ class Curve:
     """Each validation: update, loss in nats per supervised token, supervised tokens."""
     planned_learning_rates: Sequence[float] | Numbers | None = None
     """Learning rate of each update by the schedule; as long as the run is planned."""
+    planned_updates: int | None = None
+    """How many updates the run is planned to have; by default as many as there are planned learning rates."""
     vocabulary_size: int | None = None
     """Number of classes that the logits choose from."""
     base_loss: float | None = None
@@ -125,6 +127,13 @@ class Curve:
     def taken(self) -> npt.NDArray[np.bool_]:
         """Which updates were taken and have a finite loss: those that level and noise are measured on."""
         return np.isfinite(self.losses) & ~self.skipped
+
+    @property
+    def n_planned(self) -> int | None:
+        """How many updates the run is planned to have; None where nobody knows."""
+        if self.planned_updates is not None or self.planned_learning_rates is None:
+            return self.planned_updates
+        return len(self.planned_learning_rates)
 
     @property
     def measured_norms(self) -> Numbers:

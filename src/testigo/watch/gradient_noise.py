@@ -28,8 +28,7 @@ def updates_are_more_than_noise(
     two standard errors.
     """
     losses = curve.losses[curve.taken]
-    planned = 0 if curve.planned_learning_rates is None else len(curve.planned_learning_rates)
-    if len(losses) < at_least or curve.updates[-1] < planned / 3:
+    if len(losses) < at_least or curve.updates[-1] < (curve.n_planned or 0) / 3:
         raise CannotCheck(f"{len(losses)} updates are too few to tell noise from progress")
     sigma, usual = noise(losses), level(losses)
     measured = curve.measured_norms

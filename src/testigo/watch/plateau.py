@@ -6,7 +6,7 @@ import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
 from testigo.watch.curve import Curve
-from testigo.watch.robust import level, noise, slope_fall
+from testigo.watch.robust import level, noise, slope_fall, spread
 
 
 @rule("T111", "plateau", "warn", phase="training")
@@ -23,13 +23,14 @@ def loss_moves(curve: Curve, share: float = 0.04, at_least: int = 60, learned: f
     Source: an equivalence test (Schuirmann 1987): the slope's estimate over all updates and three standard errors
     (noise × sqrt(12/n) over the whole run) must stay below 4 % of fall, the estimate itself within two standard errors
     of none, and the last third not below the first five. At least 60 updates after warm-up, and a third of the planned
-    run (120 updates where the plan is not known).
+    run (120 updates where the plan is not known). A curve that leaves its level and comes back is no plateau.
     """
     taken = curve.taken
     losses, rates = curve.losses[taken], curve.learning_rates[taken]
-    planned = 0 if curve.planned_learning_rates is None else len(curve.planned_learning_rates)
     after = losses[_warm_up_end(curve, rates) :]
-    if len(after) < at_least or curve.updates[-1] < (planned / 3 or 2 * at_least):
+    planned = curve.n_planned
+    early = len(after) < 2 * at_least if planned is None else len(curve) == 0 or curve.updates[-1] < planned / 3
+    if len(after) < at_least or early:
         raise CannotCheck(f"{len(after)} updates since warm-up are too few to say")
     sigma = noise(losses)
     start, now = level(losses[:5]), level(losses[-max(20, len(losses) // 3) :])
@@ -39,7 +40,8 @@ def loss_moves(curve: Curve, share: float = 0.04, at_least: int = 60, learned: f
     bound = fall + 3 * error
     fell = start - now > max(share * abs(start), 3 * 1.25 * sigma / np.sqrt(5))
     seen = f"loss {start:.3f} at first, {now:.3f} lately; fall at most {bound:.3f} over {len(losses)} updates"
-    stuck = fall <= 2 * error and bound < share * abs(start) and not fell and now > learned
+    flat = -share * abs(start) - 3 * error < fall <= 2 * error and spread(losses) < 2 * sigma + share * abs(start)
+    stuck = flat and bound < share * abs(start) and not fell and now > learned
     return found(seen) if stuck else passed(seen)
 
 

@@ -38,11 +38,9 @@ def losses_do_not_spike(curve: Curve, spreads: float = 6.0, share: float = 0.2, 
     losses, updates, sizes = curve.losses[taken], curve.updates[taken], curve.supervised_tokens[taken]
     if len(losses) <= _FIRST:
         raise CannotCheck(f"fewer than {_FIRST + 1} updates were taken")
-    at = [i for i in _candidates(losses) if updates[i] > curve.since]
+    at = [i for i in _candidates(losses, share) if updates[i] > curve.since]
     spikes = [
-        i
-        for i in at
-        if _is_spike(losses[max(0, i - window) : i + 1], sizes[max(0, i - window) : i + 1], spreads, share)
+        i for i in at if _is_spike(losses[max(0, i - window) : i + 1], sizes[max(0, i - window) : i + 1], spreads)
     ]
     if not spikes:
         return passed(f"no spike in {len(losses)} updates")
@@ -54,22 +52,22 @@ def losses_do_not_spike(curve: Curve, spreads: float = 6.0, share: float = 0.2, 
     return found(f"{seen}{tested}", rows=rows or curve.rows.get(update, ()), remedy=_REMEDY if tested else "")
 
 
-def _candidates(losses: Numbers) -> list[int]:
-    """Places above each of the ten losses before them: cheap, and every spike is one but right after another."""
+def _candidates(losses: Numbers, share: float) -> list[int]:
+    """Places clearly above the ten losses before: cheap, and every spike is one but right after another."""
     above = np.ones(len(losses), dtype=bool)
     above[:_FIRST] = False
     for back in range(1, 11):
         above[back:] &= losses[back:] > losses[:-back]
-    return [int(i) for i in np.flatnonzero(above)]
+    places = np.flatnonzero(above)
+    near = losses[places[:, None] + np.arange(-_LEVEL, 0)]  # (places, 9)
+    usual = np.median(near, axis=1)
+    height = losses[places] - usual
+    clear = (height > share * np.abs(usual)) & (height > 2 * (near.max(axis=1) - usual))
+    return [int(i) for i in places[clear]]
 
 
-def _is_spike(losses: Numbers, sizes: Numbers, spreads: float, share: float) -> bool:
+def _is_spike(losses: Numbers, sizes: Numbers, spreads: float) -> bool:
     """Whether the last of these losses is a spike among those before it."""
-    near = losses[-1 - _LEVEL : -1]
-    usual = level(near)
-    above = float(losses[-1]) - usual
-    if above <= share * abs(usual) or above <= 2 * (float(near.max()) - usual):
-        return False
     # A median absolute deviation of few values may be far too small.
     needed = spreads * (1 + 20 / (len(losses) - 6))
     # The mean of few tokens scatters more, as one over the square root of their number.

@@ -27,7 +27,7 @@ class Watcher:
         The rules over `Curve`; by default those of this package.
     limits
         Overrides by code, as in the campaign's `rules:`.
-    planned_learning_rates, vocabulary_size, base_loss
+    planned_learning_rates, planned_updates, vocabulary_size, base_loss
         What the rules need to know about the run, where it is known.
     """
 
@@ -36,6 +36,8 @@ class Watcher:
     #: Every so many updates, in the first hundred and later, all rules are judged; events (NaN, spike, skipped update)
     #: are judged at once.
     EVERY_UPDATES = (10, 20)
+    #: Whether events are judged at once; a run that is over is judged for them as a whole.
+    JUDGES_EVENTS = True
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class Watcher:
         rules: Iterable[Rule] | None = None,
         limits: Mapping[str, Mapping[str, Any]] | None = None,
         planned_learning_rates: Sequence[float] | None = None,
+        planned_updates: int | None = None,
         vocabulary_size: int | None = None,
         base_loss: float | None = None,
     ) -> None:
@@ -50,7 +53,11 @@ class Watcher:
         self._rules = tuple(rule for rule in every if rule.evidence is Curve)
         self._limits = dict(limits or {})
         self._planned = None if planned_learning_rates is None else np.array(planned_learning_rates, dtype=np.float64)
-        self._about = {"vocabulary_size": vocabulary_size, "base_loss": base_loss}
+        self._about: dict[str, Any] = {
+            "planned_updates": planned_updates,
+            "vocabulary_size": vocabulary_size,
+            "base_loss": base_loss,
+        }
         self._table = np.empty((_ROOM, len(COLUMNS)))
         self._n = 0
         self._rows: dict[int, tuple[str, ...]] = {}
@@ -74,7 +81,7 @@ class Watcher:
         row = row_of(step)
         self._add(row, step)
         update = int(row[0])
-        if update - self._judged >= self.EVERY_UPDATES[update > 100] or self._urgent(row):
+        if update - self._judged >= self.EVERY_UPDATES[update > 100] or (self.JUDGES_EVENTS and self._urgent(row)):
             return self._judge(update)
         return ()
 

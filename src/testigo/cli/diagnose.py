@@ -1,0 +1,90 @@
+"""`testigo diagnose`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from testigo.cli.findings import print_verdict
+from testigo.cli.output import JsonFlag, ending, print_json, short, show, show_table
+
+if TYPE_CHECKING:
+    from testigo.watch.logs import Log
+
+_WORDS = (
+    "remedies name settings of a campaign file: `training.clip` is a Trainer's `max_grad_norm`,\n"
+    "`training.accumulation` its `gradient_accumulation_steps`, `training.schedule.warmup` its `warmup_steps`"
+)
+
+
+def diagnose(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="A trainer_state.json, a Trainer's output or checkpoint folder, a TensorBoard folder, a run folder of "
+            "Testigo, or a file of steps (.jsonl, .json, .csv).",
+        ),
+    ],
+    vocabulary_size: Annotated[
+        int | None, typer.Option("--vocabulary-size", metavar="N", help="Tokens or classes to choose from.", min=2)
+    ] = None,
+    base_loss: Annotated[
+        float | None, typer.Option("--base-loss", metavar="NATS", help="Loss of the untouched base on such rows.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what went wrong in a finished run, whoever trained it: the watch's diagnoses over its log.
+
+    Exit code 1 when a diagnosis is one that would have stopped the run.
+
+    Example: testigo diagnose outputs/checkpoint-500
+    """
+    from testigo.pilot.verdict import verdict_to_json
+    from testigo.watch import all_rules
+    from testigo.watch.afterwards import diagnose as judge_log
+    from testigo.watch.logs import read_log
+
+    log = read_log(path)
+    verdict = judge_log(log, all_rules(), vocabulary_size=vocabulary_size, base_loss=base_loss)
+    if as_json:
+        print_json({**verdict_to_json(verdict), "read": _document(log)})
+    else:
+        _print_log(log)
+        print_verdict(verdict)
+    ending(
+        checked=f"{len(log.updates)} training losses and {log.n_validations} validations of {short(log.path)}",
+        not_checked="rows, tokens, weights and outputs, which a log does not hold",
+        next_command=f"testigo explain {verdict.findings[0].code}" if verdict.findings else "testigo explain",
+    )
+    if not verdict.ok:
+        raise typer.Exit(1)
+
+
+def _document(log: Log) -> dict[str, Any]:
+    updates = log.updates
+    return {
+        "source": log.source,
+        "path": str(log.path),
+        "updates": len(updates),
+        "first_update": updates[0] if updates else None,
+        "last_update": updates[-1] if updates else None,
+        "validations": log.n_validations,
+        "columns": dict(log.columns),
+        "ignored": list(log.ignored),
+    }
+
+
+def _print_log(log: Log) -> None:
+    updates = log.updates
+    span = f", updates {updates[0]} to {updates[-1]}" if updates else ""
+    show(f"{log.source}: {len(updates)} training losses{span}; {log.n_validations} validations", style="bold")
+    show_table(("read as", "column"), [(word, name) for word, name in log.columns.items()])
+    if log.ignored:
+        more = f" and {len(log.ignored) - 8} more" if len(log.ignored) > 8 else ""
+        show(f"not looked at: {', '.join(log.ignored[:8])}{more}", style="dim")
+    if log.source.startswith("trainer_state"):
+        show(_WORDS, style="dim")
+    show()
