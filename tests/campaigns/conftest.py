@@ -19,6 +19,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """Read only: a test that changes it copies it."""
+    import seal_watch
     import torch
     import whole
 
@@ -27,6 +28,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
+    seal_watch.watch(shared / "seal.log")
+    seal_watch.watch_workers(shared / "watching", shared / "seal.log")
     folder, piloted, kept = shared / "finished", shared / "piloted", shared / "answers.json"
     with (shared / "finished.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -40,6 +43,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
                 if command == "pilot":
                     place.copy(piloted)
             kept.write_text(json.dumps(answers))
+    (shared / "seal.log").touch()
     return whole.Finished(whole.Place(folder), whole.Place(piloted), json.loads(kept.read_text()))
 
 

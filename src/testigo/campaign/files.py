@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from testigo.campaign.known import Known
 from testigo.campaign.sections import BEGIN
 from testigo.campaign.wording import describe, suggestion
 
+_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(@.*)?")
 _SOURCES = (".jsonl", ".ndjson", ".csv", ".parquet")
 
 
@@ -39,6 +42,11 @@ def _named_files(known: Known, folder: Path) -> Iterator[Fault]:
             yield from revision_faults(name, place)
         elif not _is_folder(folder / name):
             fault = _missing_file(place, name, folder)
+            if fault is not None and _HUB_NAME.fullmatch(name) and not Path(name).suffix:
+                action = (
+                    f"for a data set of the hub write `hub:{name.partition('@')[0]}@` and its commit (40 hex digits)"
+                )
+                fault = replace(fault, action=f"check the name; {action}")
             if fault is None and Path(name).suffix.lower() not in _SOURCES:
                 forms = ", ".join(_SOURCES)
                 fault = Fault(place, f"a file of rows: {forms}", f"`{name}`", "save the rows in such a file")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from testigo.cli.open_test import read_price, told_price
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
 from testigo.cli.predictions import Evaluated, describe, find_evaluated, read_predictions
 from testigo.errors import WorkspaceError
@@ -31,6 +32,7 @@ def compare(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Js
     evaluated = find_evaluated(found, short(file or campaign))
     document = _kept(found, evaluated) or _computed(found, file, evaluated)
     document["not_compared"] = describe(evaluated.others)
+    document["test_openings"] = read_price(found.root)
     if as_json:
         print_json(document)
     else:
@@ -116,6 +118,8 @@ def _print(document: Mapping[str, Any]) -> None:
         each = ", ".join(f"{seed}: {value:+.3f}" for seed, value in seeds["differences"].items())
         show(f"\nseeds  {each}; mean {seeds['mean']:+.3f}")
         show(textwrap.fill(seeds["note"], _WIDTH), style="dim")
+    if document["test_openings"]:
+        show(textwrap.fill(told_price(document["test_openings"]), _WIDTH))
     for run in document["not_compared"]:
         show(f"not compared: {run['id']} ({run['state']}{': ' + run['cause'] if run['cause'] else ''})")
 

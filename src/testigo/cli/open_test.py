@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import Annotated
+from pathlib import Path
+from textwrap import fill
+from typing import Annotated, Any
 
 import typer
 
@@ -28,6 +31,9 @@ def open_test(
 
     with opened(campaign, workspace) as grounds:
         n_before = len(grounds.ledger.events(kind=kinds.TEST_OPENED))
+        alpha = grounds.campaign.hypothesis.alpha
+        if not because.strip() and not yes and sys.stdin.isatty():
+            because = typer.prompt("Why is the test opened now? The report prints it", err=True)
         if not because.strip():
             raise WorkspaceError(
                 expected="a reason in words, which the report prints",
@@ -37,15 +43,18 @@ def open_test(
             )
         story.check_openable(grounds)
         if not yes:
-            _ask(n_before)
+            _ask(n_before, alpha)
         comparison = story.open_test(grounds, reason=because.strip(), confirmed=not yes)
         n_openings = len(grounds.ledger.events(kind=kinds.TEST_OPENED))
-    document = {"ok": comparison is not None, "openings": n_openings,
+        price = read_price(grounds.workspace.root)
+    document = {"ok": comparison is not None, "openings": n_openings, "price": price,
                 "comparison": comparison.to_json() if comparison else None}  # fmt: skip
     if as_json:
         print_json(document)
     elif comparison is not None:
         show(f"on the sealed test, opening {n_openings}: {comparison.conclusion}", "bold")
+        if price and n_openings > 1:
+            show(fill(told_price(price), 79))
     ending(
         checked="baseline and control on the test rows",
         not_checked="the variants on the test rows: one choice goes to the test",
@@ -53,7 +62,28 @@ def open_test(
     )
 
 
-def _ask(n_before: int) -> None:
+def read_price(workspace: Path) -> dict[str, Any] | None:
+    """What the last opening's result is worth beside those before it; None while the test is sealed."""
+    try:
+        document = json.loads((workspace / "comparison-test.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    price = document.get("openings") if isinstance(document, dict) else None
+    return price if isinstance(price, dict) else None
+
+
+def told_price(price: dict[str, Any]) -> str:
+    """The price in a sentence."""
+    n, p, corrected = price["openings"], price["p_value"], price["corrected_p_value"]
+    if n == 1:
+        return f"the sealed test was opened once: p = {p:.2g}"
+    return (
+        f"the sealed test was opened {n} times: corrected for {n} openings (Holm), p = {p:.2g} becomes "
+        f"{corrected:.2g}, and the improvement is {price['verdict']}"
+    )
+
+
+def _ask(n_before: int, alpha: float) -> None:
     if not sys.stdin.isatty():
         raise WorkspaceError(
             expected="a person who confirms the opening, or --yes",
@@ -61,4 +91,14 @@ def _ask(n_before: int) -> None:
             where="testigo open-test",
             action="add --yes; the ledger says that nobody was asked",
         )
-    typer.confirm(f"Open the sealed test? It was opened {n_before} times before.", abort=True, err=True)
+    if not n_before:
+        told = "It was never opened. The opening is recorded; each further one weakens the conclusion."
+    else:
+        times = "once" if n_before == 1 else f"{n_before} times"
+        chance = min(1.0, (n_before + 1) * alpha)
+        told = (
+            f"It was opened {times} before. Once more, and the chance of a false improvement is up to {chance:.2g} "
+            f"instead of {alpha:g}, unless p-values are corrected, which the report does."
+        )
+    show(fill(told, 79))
+    typer.confirm("Open the sealed test?", abort=True, err=True)

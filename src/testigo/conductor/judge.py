@@ -11,6 +11,7 @@ from testigo.conductor.grounds import Grounds
 from testigo.corpus import unclean_rows
 from testigo.disk import read_lines, write_atomically
 from testigo.judgement import Comparison, compare
+from testigo.judgement.openings import price_of
 from testigo.ledger import kinds
 from testigo.model.base import file_sha256
 
@@ -43,13 +44,20 @@ def compare_runs(grounds: Grounds, split: str = "validation") -> Comparison | No
         unclean=unclean_rows(grounds.corpus.manifest, split),
     )
     document = {**comparison.to_json(), "split": split, "run": runs["control", seed]}
+    p_value = comparison.improvement.p_value
+    if split == "test":
+        results = [e.body for e in grounds.ledger.events(kind=kinds.COMPARED) if e.body["split"] == "test"]
+        earlier = [float(body.get("p_value", 0.0)) for body in results]  # one that was not kept counts as the smallest
+        price = price_of([*earlier, p_value], comparison.improvement.verdict, grounds.campaign.hypothesis.alpha)
+        document["openings"] = price.to_json()
     name = "comparison.json" if split == "validation" else f"comparison-{split}.json"
     path = grounds.workspace.root / name
     text = json.dumps(document, indent=1, ensure_ascii=False)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_atomically(path, text)
-    body = {"split": split, "run": document["run"], "sha256": file_sha256(path)}
+    body: dict[str, Any] = {"split": split, "run": document["run"], "sha256": file_sha256(path)}
     if split == "test":
+        body["p_value"] = p_value
         grounds.ledger.append(kinds.COMPARED, body)  # each opening has its result, though it be the same again
     else:
         grounds.record(kinds.COMPARED, body, about=("split",))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from testigo.campaign import PlannedRun, planned_runs
 from testigo.conductor import deliver, judge, look, measure, train
 from testigo.conductor.grounds import Grounds
+from testigo.corpus import check_seal
 from testigo.errors import WorkspaceError
 from testigo.judgement import Comparison
 from testigo.ledger import kinds
@@ -52,6 +53,8 @@ def check_openable(grounds: Grounds) -> None:
     WorkspaceError
         When the campaign, its rows or its base are not those that were registered, or when no run of the control ended
         well.
+    DataError
+        When the test rows are not those that were sealed.
     """
     if grounds.ledger.events(kind=kinds.CAMPAIGN_REGISTERED):
         grounds.register()
@@ -62,6 +65,7 @@ def check_openable(grounds: Grounds) -> None:
             where=str(grounds.workspace.root),
             action="run testigo run first",
         )
+    check_seal(grounds.corpus)
 
 
 def open_test(grounds: Grounds, *, reason: str, confirmed: bool) -> Comparison | None:

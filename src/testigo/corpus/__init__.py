@@ -10,7 +10,7 @@ from testigo.corpus.building import build
 from testigo.corpus.cleaning import CLEANING_STEPS
 from testigo.corpus.images import Picture, is_image, open_image
 from testigo.corpus.row import Row
-from testigo.corpus.storage import Corpus, open_corpus, open_sealed
+from testigo.corpus.storage import Corpus, check_seal, open_corpus, open_sealed
 from testigo.corpus.unclean import unclean_rows
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Picture",
     "Row",
     "build",
+    "check_seal",
     "is_image",
     "open_corpus",
     "open_image",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from testigo.campaign.sections import CLASS_KINDS
 from testigo.corpus.pairs import Pair
 from testigo.corpus.periods import Periods, moment_of, moments_of, split_by_time
 from testigo.corpus.row import PlacedRow, Row
@@ -71,7 +72,7 @@ def assign(
         ]
         facts["time"] = _told_time(campaign, own, periods)
     elif rows:
-        names, told = _by_number(campaign, rows, components, tied)
+        names, told = _by_number(campaign, _in_strata(campaign, rows), components, tied)
         facts |= told
     for row, name in zip(rows, names, strict=True):
         if name is not None:
@@ -160,6 +161,13 @@ def _components(rows: Sequence[Row], edges: Sequence[tuple[str, str]], tied: Map
     pairs += [(place_of[row], first[group]) for row, groups in tied.items() for group in groups]
     pairs += [(first[row.group], place) for place, row in enumerate(rows)]  # a group may begin with a tied row
     return join_components(rows, pairs)
+
+
+def _in_strata(campaign: Campaign, rows: Sequence[Row]) -> list[Row]:
+    """The rows by category; of a task with classes that names no category, by class."""
+    if campaign.task.category is not None or campaign.task.kind not in CLASS_KINDS:
+        return list(rows)
+    return [replace(row, category=str(row.fields[campaign.task.target])) for row in rows]
 
 
 def _by_number(

@@ -16,7 +16,7 @@ from testigo.corpus.reading import Reading, read_into
 from testigo.corpus.row import Part, PlacedRow, Row, digest_of
 from testigo.corpus.searching import find_duplicates
 from testigo.corpus.splitting import TOLERANCE
-from testigo.corpus.storage import FILES, FORMAT, Corpus, find_fault, open_corpus, rename_unit, write_corpus
+from testigo.corpus.storage import FILES, FORMAT, Corpus, close_seal, find_fault, open_corpus, rename_unit, write_corpus
 from testigo.errors import DataError
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
     fault = find_fault(folder, fingerprint) if folder.exists() else None
     if folder.exists() and fault is None:
         manifest = rename_unit(folder, open_corpus(folder).manifest, unit_of(campaign))
-        return Corpus(fingerprint, folder, manifest, f"reused {folder.name[:10]}: same rows, rules and split")
+        note = f"reused {folder.name[:10]}: same rows, rules and split"
+        return Corpus(fingerprint, folder, manifest, "; ".join(filter(None, [note, close_seal(folder)])))
     images, problems = examine(placed, campaign.task.input)
     if problems:
         raise DataError(problems=problems)

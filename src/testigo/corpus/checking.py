@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from testigo.corpus.cleaning import is_empty
+from testigo.corpus.images import is_image
 from testigo.corpus.reading import texts
 from testigo.corpus.row import PlacedRow, RawRow, Row, digest_of
 from testigo.errors import Problem
+
+LONGEST_TEXT = 40_000_000
+"""Characters of a field: ten million tokens, the longest context that an open model claims (Llama 4 Scout, 2025), of
+four characters each. A longer text is a file that lost its line ends, or a book shelf; it would only cost time."""
 
 
 def check_rows(
@@ -79,7 +84,12 @@ def _names(value: Any) -> bool:
 
 
 def _unusable(raw: RawRow) -> Iterable[Problem]:
-    """What JSON can hold in memory and a file cannot: half characters, and bytes or pictures of a table."""
+    """What no model reads: endless texts; what no file can hold: half characters, bytes or pictures of a table."""
+    for name, value in raw.fields.items():
+        n = 0 if is_image(value) else sum(map(len, texts(value)))
+        if n > LONGEST_TEXT:
+            found = f"{n:,} characters in '{name}'"
+            yield Problem(f"at most {LONGEST_TEXT:,} characters in a field", found, raw.where, "split or drop the row")
     try:
         for text in texts(raw.fields):
             text.encode("utf-8")

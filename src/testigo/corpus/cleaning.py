@@ -18,8 +18,8 @@ _STEPS: dict[str, Callable[[str], str]] = {
 DROP_EMPTY = "drop-empty"
 CLEANING_STEPS = (*_STEPS, DROP_EMPTY)
 """`unicode`: NFC. `strip`: no white space at both ends. `spaces`: each run of white space, line ends too, becomes one
-space. `drop-empty`: a row whose input or target is empty is left out and counted. The first three touch every text of
-a row, also inside objects and lists, so that input and target keep the same letters."""
+space. `drop-empty`: a row whose input or target is empty or missing is left out and counted. The first three touch
+every text of a row, also inside objects and lists, so that input and target keep the same letters."""
 
 
 @dataclass
@@ -36,8 +36,10 @@ def clean(rows: Iterable[RawRow], steps: Iterable[str], needed: tuple[str, ...])
     cleaned = Cleaned(list(rows))
     for step in steps:
         if step == DROP_EMPTY:
-            kept = [row for row in cleaned.rows if not _lacks(row, needed)]
-            cleaned.dropped += [(row, "empty input or target") for row in cleaned.rows if _lacks(row, needed)]
+            # A field that no row has is a wrong name in the campaign: each row is told, and none is dropped for it.
+            known = tuple(name for name in needed if any(name in row.fields for row in cleaned.rows))
+            kept = [row for row in cleaned.rows if not _lacks(row, known)]
+            cleaned.dropped += [(row, reason) for row in cleaned.rows if (reason := _lacks(row, known))]
             cleaned.steps.append({"step": step, "changed": 0, "dropped": len(cleaned.rows) - len(kept)})
             cleaned.rows = kept
             continue
@@ -53,8 +55,14 @@ def is_empty(value: Any) -> bool:
     return value is None or value in ({}, []) or (isinstance(value, str) and not value.strip())
 
 
-def _lacks(row: RawRow, needed: tuple[str, ...]) -> bool:
-    return any(name in row.fields and is_empty(row.fields[name]) for name in needed)
+def _lacks(row: RawRow, needed: tuple[str, ...]) -> str:
+    """Why `drop-empty` leaves a row out; "" when it stays."""
+    for name in needed:
+        if name not in row.fields:
+            return f"no field '{name}'"
+        if is_empty(row.fields[name]):
+            return "empty input or target"
+    return ""
 
 
 def _apply(step: Callable[[str], str], value: Any) -> Any:

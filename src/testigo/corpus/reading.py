@@ -11,6 +11,7 @@ import datetime
 import difflib
 import io
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -21,6 +22,7 @@ from testigo.corpus.hub import read_hub
 from testigo.corpus.image_folder import Found, image_of, is_image_folder, read_image_folder
 from testigo.corpus.row import Part, RawRow, digest_of, file_digest
 from testigo.corpus.strict_json import StrictJsonError, parse_strict
+from testigo.corpus.text import BYTE_ORDER_MARK, is_wide, not_utf8, wide_encoding
 from testigo.errors import DataError, Problem
 
 ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet")
@@ -110,14 +112,14 @@ def _read_images(reading: Reading, path: Path, source: str, part: Part) -> None:
 
 
 def _read_table(path: Path, name: str) -> Iterator[Found]:
-    return (_read_csv if path.suffix.lower() == ".csv" else _read_jsonl)(path, name)
+    return (_read_csv if path.suffix.lower() == ".csv" else _read_jsonl)(path, name, Counter())
 
 
 def _read_file(reading: Reading, path: Path, name: str, part: Part, image_field: str | None = None) -> None:
     read = {".csv": _read_csv, ".parquet": _read_parquet}.get(path.suffix.lower(), _read_jsonl)
-    n_before = len(reading.rows)
+    n_before, seen = len(reading.rows), Counter[str]()
     try:
-        for found in read(path, name):
+        for found in read(path, name, seen):
             if isinstance(found, Problem):
                 reading.problems.append(found)
                 continue
@@ -132,7 +134,9 @@ def _read_file(reading: Reading, path: Path, name: str, part: Part, image_field:
         sha256 = file_digest(path)
     except OSError as error:
         raise _unreadable(error, name) from None
-    reading.sources.append({"file": name, "sha256": sha256, "rows": len(reading.rows) - n_before, "part": part})
+    source = {"file": name, "sha256": sha256, "rows": len(reading.rows) - n_before, "part": part}
+    taken_away = {kind: n for kind, n in seen.items() if n}
+    reading.sources.append({**source, **({"converted": taken_away} if taken_away else {})})
 
 
 def _unreadable(error: OSError, name: str) -> DataError:
@@ -144,34 +148,50 @@ def _unreadable(error: OSError, name: str) -> DataError:
     )
 
 
-def _read_jsonl(path: Path, name: str) -> Iterator[Found]:
+def _read_jsonl(path: Path, name: str, seen: Counter[str]) -> Iterator[Found]:
+    guesses: dict[str, str | None] = {}
     with path.open("rb") as file:
+        offset = 0
         for number, line in enumerate(file, 1):  # bytes break at \n only, never at U+2028 inside a text
+            where, start = f"{name}:{number}", offset
+            offset += len(line)
+            seen["CRLF"] += line.endswith(b"\r\n")
             if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
-            if not line.strip():
-                continue
-            where = f"{name}:{number}"
-            try:
-                value = parse_strict(line.decode("utf-8"))
-            except UnicodeDecodeError as error:
-                yield _not_utf8(where, error)
-                continue
-            except StrictJsonError as error:
-                yield Problem("one JSON object on each line", f"broken JSON: {error}", where, "mend the line")
-                continue
-            if isinstance(value, dict):
-                yield value, where
-            else:
-                yield Problem("one JSON object on each line", f"a {type(value).__name__}", where, "mend the line")
+                if encoding := wide_encoding(line):
+                    yield is_wide(name, encoding)
+                    return
+                seen["byte-order mark"] += line.startswith(BYTE_ORDER_MARK)
+                start += len(line) - len(line := line.removeprefix(BYTE_ORDER_MARK))
+            if line.strip():
+                yield _row_of_json(line, where, name, start, guesses)
 
 
-def _read_csv(path: Path, name: str) -> Iterator[Found]:
+def _row_of_json(line: bytes, where: str, name: str, start: int, guesses: dict[str, str | None]) -> Found:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        value = parse_strict(line.decode("utf-8"))
     except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        yield _not_utf8(f"{name}:{line}", error)
+        return not_utf8(where, name, line, error.start, start + error.start, guesses)
+    except StrictJsonError as error:
+        if b"\r" in line.rstrip():
+            return Problem("one JSON object on each line", "lines that end in CR alone", where, "save with LF or CRLF")
+        return Problem("one JSON object on each line", f"broken JSON: {error}", where, "mend the line")
+    if isinstance(value, dict):
+        return value, where
+    return Problem("one JSON object on each line", f"a {type(value).__name__}", where, "mend the line")
+
+
+def _read_csv(path: Path, name: str, seen: Counter[str]) -> Iterator[Found]:
+    content = path.read_bytes()
+    if encoding := wide_encoding(content[:4]):
+        yield is_wide(name, encoding)
+        return
+    seen["byte-order mark"] += content.startswith(BYTE_ORDER_MARK)
+    seen["CRLF"] += content.count(b"\r\n")
+    try:
+        text = content.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = error.start + len(content) - len(error.object)
+        yield not_utf8(f"{name}:{content.count(bytes([10]), 0, at) + 1}", name, content, at, at, {})
         return
     csv.field_size_limit(_LONGEST_CELL)
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -196,7 +216,7 @@ def _read_csv(path: Path, name: str) -> Iterator[Found]:
         yield Problem("comma-separated values", str(error), f"{name}:{lines.line_num}", "mend the line and its quotes")
 
 
-def _read_parquet(path: Path, name: str) -> Iterator[Found]:
+def _read_parquet(path: Path, name: str, seen: Counter[str]) -> Iterator[Found]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -209,11 +229,6 @@ def _read_parquet(path: Path, name: str) -> Iterator[Found]:
                     yield _plain(row), f"{name} row {number}"
     except pa.ArrowException as error:
         yield Problem("a Parquet file", str(error).splitlines()[0][:160], name, "write the file again")
-
-
-def _not_utf8(where: str, error: UnicodeDecodeError) -> Problem:
-    byte = error.object[error.start]
-    return Problem("text in UTF-8", f"the byte 0x{byte:02x}, which is not", where, "save the file as UTF-8")
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from testigo.corpus.row import Row, digest_of, file_digest
 from testigo.disk import write_atomically
 from testigo.errors import DataError, WorkspaceError
 
-FORMAT = 1
+FORMAT = 2
+SEALED_MODE = 0o400
 FILES = {"train": "train.parquet", "validation": "validation.parquet", "test": "sealed/test.parquet"}
 
 
@@ -67,6 +69,29 @@ def open_sealed(corpus: Corpus) -> tuple[Row, ...]:
     return _read(corpus, "test")
 
 
+def check_seal(corpus: Corpus) -> None:
+    """Compare the sealed file with its hash, before an opening is recorded.
+
+    Raises
+    ------
+    DataError
+        When the test rows are not those that were sealed, or are missing.
+    """
+    path = corpus.folder / FILES["test"]
+    try:
+        is_changed = file_digest(path) != corpus.manifest["splits"]["test"]["sha256"]
+        found = "the file was changed"
+    except OSError as error:
+        is_changed, found = True, error.strerror or "it cannot be read"
+    if is_changed:
+        raise DataError(
+            expected="the test rows as they were sealed",
+            found=found,
+            where=str(path),
+            action=f"delete the folder {corpus.folder}; the next command builds the same corpus again from the rows",
+        )
+
+
 def open_corpus(folder: Path) -> Corpus:
     """The corpus of a folder, after its hashes were checked.
 
@@ -85,7 +110,11 @@ def open_corpus(folder: Path) -> Corpus:
 
 
 def find_fault(folder: Path, fingerprint: str | None = None) -> str | None:
-    """What is wrong with a corpus folder, in words; None when all hashes hold."""
+    """What is wrong with a corpus folder, in words; None when all hashes hold.
+
+    Of the sealed file size and permission alone are looked at: its bytes are read and hashed when the test is opened,
+    and by nothing else.
+    """
     try:
         manifest = _manifest(folder)
         if manifest["format"] != FORMAT:
@@ -93,13 +122,18 @@ def find_fault(folder: Path, fingerprint: str | None = None) -> str | None:
         if fingerprint not in (None, manifest["fingerprint"]):
             return "manifest.json has another fingerprint"
         expected = {name: manifest["splits"][name]["sha256"] for name in FILES}
+        n_sealed_bytes = manifest["splits"]["test"]["bytes"]
         if manifest["sha256"] != _own_digest(manifest):
             return "manifest.json was changed"
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"manifest.json cannot be read: {type(error).__name__}"
     for name, file in FILES.items():
         try:
-            if file_digest(folder / file) != expected[name]:
+            if name == "test":
+                is_changed = (folder / file).stat().st_size != n_sealed_bytes
+            else:
+                is_changed = file_digest(folder / file) != expected[name]
+            if is_changed:
                 return f"{file} was changed"
         except OSError as error:
             return f"{file} cannot be read: {error.strerror}"
@@ -137,7 +171,7 @@ def write_corpus(
         for name, own in splits.items():
             _copy_images(aside / (SEALED_FOLDER if name == "test" else FOLDER), own, roots or {})
         n_images = {name: _n_files(aside / name) for name in (FOLDER, SEALED_FOLDER)}
-        (aside / FILES["test"]).chmod(0o400)
+        (aside / FILES["test"]).chmod(SEALED_MODE)
         whole = {**manifest, "format": FORMAT, "splits": written}
         if "images" in whole:
             whole["images"] = {**whole["images"], "files": n_images}
@@ -171,6 +205,16 @@ def rename_unit(folder: Path, manifest: Mapping[str, Any], unit: str) -> dict[st
 
 def _text_of(manifest: Mapping[str, Any]) -> str:
     return json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def close_seal(folder: Path) -> str:
+    """Take back permissions on the test rows that were given since they were sealed; says so, else nothing."""
+    path = folder / FILES["test"]
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode == SEALED_MODE:
+        return ""
+    path.chmod(SEALED_MODE)
+    return f"the seal stood open (mode {mode:o}) and was closed"
 
 
 def _remove_left_by_the_dead(folder: Path) -> None:
@@ -225,6 +269,7 @@ def _write_split(path: Path, rows: Sequence[Row]) -> dict[str, Any]:
         "rows": len(ordered),
         "groups": len({row.group for row in ordered}),
         "categories": dict(sorted(Counter(row.category for row in ordered).items())),
+        "bytes": path.stat().st_size,
         "sha256": file_digest(path),
         "rows_sha256": digest_of(sorted(row.digest for row in ordered)),
     }

@@ -158,6 +158,19 @@ def _of_the_comparison(record: Record) -> Iterable[Limit]:
             ),
             grave=True,
         )
+    price = comparison.statistics.get("openings")
+    if isinstance(price, Mapping) and isinstance(price.get("openings"), int) and price["openings"] > 1:
+        yield Limit(
+            _(
+                "Corrected for {n} openings of the test (Holm), the p-value of the improvement rises from {p} to {q}.",
+                n=price["openings"],
+                p=units.probability(price["p_value"]),
+                q=units.probability(price["corrected_p_value"]),
+            ),
+            grave=True,
+        )
+        if price.get("verdict") != improvement(record).get("verdict"):
+            yield Limit(_("At the corrected value the improvement is no longer shown."), grave=True)
     if comparison.detectable_effect is not None and improvement(record).get("verdict") != "shown":
         yield Limit(
             _(
