@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from testigo.cli.output import show
+from testigo.cli.output import show, show_part
 
 if TYPE_CHECKING:
     from testigo.rules import Verdict
@@ -19,11 +19,11 @@ def print_verdict(verdict: Verdict) -> None:
     for finding in verdict.findings:
         mark = " (waived: " + waived[finding.code] + ")" if finding.code in waived else ""
         show(f"{finding.severity} {finding.code} {finding.name}{mark}", _STYLES[finding.severity])
-        show(f"  observed: {finding.observed}")
+        show_part("  observed: ", finding.observed)
         if finding.rows:
             more = f" and {len(finding.rows) - _SHOWN_ROWS} more" if len(finding.rows) > _SHOWN_ROWS else ""
-            show(f"  rows:     {', '.join(finding.rows[:_SHOWN_ROWS])}{more}")
-        show(f"  do:       {finding.remedy}")
+            show_part("  rows:     ", f"{', '.join(finding.rows[:_SHOWN_ROWS])}{more}")
+        show_part("  do:       ", finding.remedy)
     show(f"{len(verdict.passed)} rules passed, {len(verdict.findings)} found something.")
     if verdict.not_checked:
-        show(f"could not be checked: {', '.join(skipped.code for skipped in verdict.not_checked)}")
+        show_part("could not be checked: ", ", ".join(skipped.code for skipped in verdict.not_checked))

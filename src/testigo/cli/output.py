@@ -69,6 +69,12 @@ def show(text: str = "", style: str | None = None) -> None:
     console(results=True).print(text, style=style)
 
 
+def show_part(label: str, text: str) -> None:
+    """A labelled part of a result, continued under its first word."""
+    to = console(results=True)
+    to.print(folded(label + text, to, " " * len(label)))
+
+
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A result for a reader, as lines and columns on standard output."""
     from rich.table import Table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from testigo.corpus.building import build
 from testigo.corpus.cleaning import CLEANING_STEPS
+from testigo.corpus.comparing import CorpusDiff, compare_corpora
 from testigo.corpus.images import Picture, is_image, open_image
 from testigo.corpus.row import Row
 from testigo.corpus.storage import Corpus, check_seal, open_corpus, open_sealed
@@ -16,10 +17,12 @@ from testigo.corpus.unclean import unclean_rows
 __all__ = [
     "CLEANING_STEPS",
     "Corpus",
+    "CorpusDiff",
     "Picture",
     "Row",
     "build",
     "check_seal",
+    "compare_corpora",
     "is_image",
     "open_corpus",
     "open_image",

@@ -21,6 +21,8 @@ from testigo.disk import write_atomically
 from testigo.errors import DataError, WorkspaceError
 
 FORMAT = 2
+INDEX = "index.parquet"
+"""Ids, splits and digests of all rows, the sealed ones too: what changed is told without opening them."""
 SEALED_MODE = 0o400
 FILES = {"train": "train.parquet", "validation": "validation.parquet", "test": "sealed/test.parquet"}
 
@@ -137,6 +139,11 @@ def find_fault(folder: Path, fingerprint: str | None = None) -> str | None:
                 return f"{file} was changed"
         except OSError as error:
             return f"{file} cannot be read: {error.strerror}"
+    try:
+        if file_digest(folder / INDEX) != manifest.get("index_sha256"):
+            return f"{INDEX} was changed"
+    except OSError as error:
+        return f"{INDEX} cannot be read: {error.strerror}"
     for name, n_files in manifest.get("images", {}).get("files", {}).items():
         if _n_files(folder / name) != n_files:  # each file's bytes are compared with their hash when it is opened
             return f"{name} holds {_n_files(folder / name)} files, not {n_files}"
@@ -173,11 +180,18 @@ def write_corpus(
         n_images = {name: _n_files(aside / name) for name in (FOLDER, SEALED_FOLDER)}
         (aside / FILES["test"]).chmod(SEALED_MODE)
         whole = {**manifest, "format": FORMAT, "splits": written}
+        whole["index_sha256"] = _write_index(aside / INDEX, splits)
         if "images" in whole:
             whole["images"] = {**whole["images"], "files": n_images}
         whole["sha256"] = _own_digest(whole)
         (aside / "manifest.json").write_text(_text_of(whole), encoding="utf-8")
-        for path in (*(aside / file for file in FILES.values()), aside / "manifest.json", aside / "sealed", aside):
+        for path in (
+            *(aside / file for file in FILES.values()),
+            aside / INDEX,
+            aside / "manifest.json",
+            aside / "sealed",
+            aside,
+        ):
             _sync(path)
         _take_place(aside, folder)
     except OSError as error:
@@ -190,6 +204,29 @@ def write_corpus(
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return whole
+
+
+def read_index(corpus: Corpus) -> dict[str, tuple[str, str]]:
+    """Row id -> its split and its digest, of all three splits: the sealed rows are known by these alone.
+
+    Raises
+    ------
+    DataError
+        When the file is missing or was changed.
+    """
+    table = _table_of(corpus.folder / INDEX, corpus.manifest["index_sha256"])
+    return {row["id"]: (row["split"], row["digest"]) for row in table}
+
+
+def _write_index(path: Path, splits: Mapping[str, Sequence[Row]]) -> str:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = sorted((row.id, name, row.digest) for name, own in splits.items() for row in own)
+    columns = {name: [row[n] for row in rows] for n, name in enumerate(("id", "split", "digest"))}
+    schema = pa.schema([(name, pa.large_string()) for name in columns])
+    pq.write_table(pa.table(columns, schema=schema), path)
+    return file_digest(path)
 
 
 def rename_unit(folder: Path, manifest: Mapping[str, Any], unit: str) -> dict[str, Any]:
@@ -276,20 +313,24 @@ def _write_split(path: Path, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _read(corpus: Corpus, split: str) -> tuple[Row, ...]:
+    table = _table_of(corpus.folder / FILES[split], corpus.manifest["splits"][split]["sha256"])
+    return tuple(
+        Row(row["id"], row["group"], row["category"], json.loads(row["fields"]), row["digest"]) for row in table
+    )
+
+
+def _table_of(path: Path, sha256: str) -> list[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = corpus.folder / FILES[split]
     try:
         content = path.read_bytes()
     except OSError as error:
         raise _changed(path, error.strerror or "it cannot be read") from None
-    if hashlib.sha256(content).hexdigest() != corpus.manifest["splits"][split]["sha256"]:
+    if hashlib.sha256(content).hexdigest() != sha256:
         raise _changed(path, "the file was changed")
-    table = pq.read_table(pa.BufferReader(content)).to_pylist()
-    return tuple(
-        Row(row["id"], row["group"], row["category"], json.loads(row["fields"]), row["digest"]) for row in table
-    )
+    rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(content)).to_pylist()
+    return rows
 
 
 def _changed(path: Path, found: str) -> DataError:
