@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from testigo.corpus.strict_json import StrictJsonError, parse_strict
 
@@ -240,6 +239,8 @@ def matched(agree: Sequence[Sequence[bool]]) -> int:
     if not agree or not agree[0]:
         return 0
     table = np.asarray(agree, dtype=np.float64)
+    from scipy.optimize import linear_sum_assignment  # slow to import, and only a scored call needs it
+
     rows, columns = linear_sum_assignment(-table)
     return int(table[rows, columns].sum())
 
