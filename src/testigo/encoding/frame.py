@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from testigo.encoding.template import Message, Template, Tools
@@ -179,7 +179,7 @@ class Frame:
         cut, is_merged = 0, False
         whole, counts = self._ids(text), []
         for place in places:
-            upto = self._part(text, cut, place)
+            upto = self._part(text, cut, place) if place < len(text) else whole
             if whole[: len(upto)] != upto:
                 fixed, cut, is_merged = fixed + upto, place, True
                 whole, upto = self._part(text, cut, len(text)), ()
@@ -202,8 +202,15 @@ class Frame:
         """Whether a text alone begins with a space that it has not, as with SentencePiece."""
         return self._ids(_SAMPLE)[len(self._ids(_SAMPLE[0])) :] != self._ids(_SAMPLE[1:])
 
-    def _ids(self, text: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+    @cached_property
+    def _ids(self) -> Callable[[str], tuple[int, ...]]:
+        """Ids of a text without special tokens around it. A row's own texts come several times, one after the other."""
+
+        @lru_cache(maxsize=32)
+        def ids(text: str) -> tuple[int, ...]:
+            return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+        return ids
 
     @property
     def n_front(self) -> int:

@@ -25,7 +25,7 @@ def inputs_hold_no_marks(evidence: DataEvidence) -> Finding | Passed:
     return _no_pair(
         evidence.marks_in_input,
         "marks in prompts",
-        "have text in the prompt that became a special token",
+        "text of the prompt became a special token",
         "no text of a prompt became a special token",
     )
 
@@ -45,7 +45,7 @@ def targets_hold_no_marks(evidence: DataEvidence) -> Finding | Passed:
     return _no_pair(
         evidence.marks_in_target,
         "marks in targets",
-        "have a target whose text became a special token",
+        "text of the target became a special token",
         "no text of a target became a special token",
     )
 
@@ -66,7 +66,7 @@ def texts_survive(evidence: DataEvidence) -> Finding | Passed:
     return _no_pair(
         evidence.changed_text,
         "decoding the prompts",
-        "have a prompt that the tokenizer changes",
+        "the tokenizer changes the prompt",
         "every prompt survives tokenising and decoding",
     )
 
@@ -86,7 +86,7 @@ def tokens_were_trained(evidence: DataEvidence) -> Finding | Passed:
     return _no_pair(
         evidence.untrained_tokens,
         "the rows of the embedding",
-        "hold a token that was never trained",
+        "stands a token that was never trained",
         "every token's row of the embedding is trained, or will be",
     )
 
@@ -105,7 +105,7 @@ def ends_are_counted(evidence: DataEvidence) -> Finding | Passed:
     return _no_pair(
         evidence.turn_ends_miscounted,
         "the ends of turns",
-        "learn the turn's end more often than they have assistant's turns",
+        "the turn's end is learned more often than there are assistant's turns",
         "the turn's end is learned once an assistant's turn",
     )
 
@@ -134,4 +134,5 @@ def _no_pair(pairs: Sequence[tuple[str, str]] | None, what: str, fault: str, goo
     if not pairs:
         return passed(good)
     seen = names((f"{row}: {what_was_seen}" for row, what_was_seen in pairs), 3)
-    return found(f"{len(pairs)} row{'s' if len(pairs) != 1 else ''} {fault}: {seen}", rows=[row for row, _ in pairs])
+    where = f"{len(pairs)} row{'s' if len(pairs) != 1 else ''}"
+    return found(f"in {where} {fault}: {seen}", rows=[row for row, _ in pairs])
