@@ -113,6 +113,7 @@ HEALTHY: dict[type, Any] = {
         marks_in_input=(),
         marks_in_target=(),
         changed_text=(),
+        lost_words=(),
         untrained_tokens=(),
         target_gone=(),
         end_cut=(),
@@ -338,6 +339,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "E127": ({"attention_wrong": ("a",)}, {"padding_in_loss": ("a",)}),
     "E128": ({"segments_mixed": ("a",)}, {"attention_wrong": ("a",)}),
     "E129": ({"reads_clock": True}, {}),
+    "E130": ({"lost_words": (("a", "system: 'Be short.'"),)}, {"changed_text": (("a", "'ñ' became 'n'"),)}),
     "F101": ({"logits_finite": False}, {"precision": "fp16"}),
     "F102": ({"loss": NAN}, {"loss": 12.0}),
     "F103": (

@@ -156,6 +156,28 @@ def test_unknown_letters_are_told_as_such_and_not_twice() -> None:
     assert faults(seen(encoder("gemma"), rows_of(("Thank you 😀", "3")))) == set()
 
 
+def test_a_message_that_the_template_passes_over_is_named_with_its_words() -> None:
+    def row(name: str, role: str) -> Row:
+        return Row(name, name, "", {"said": [{"role": role, "content": "Be short."}, *CHAT]}, "")
+
+    deaf = FAMILIES["zephyr"].template.replace(
+        "{% for m in messages %}", "{% for m in messages if m.role != 'system' %}"
+    )
+    own = encoder("zephyr", template=deaf, task=Conversation())
+    evidence = seen(own, [row("sick", "system"), Row("twin", "twin", "", {"said": CHAT}, "")])
+    assert evidence.lost_words == (("sick", "system: 'Be short.'"),)
+    assert faults(evidence) == {"lost_words"}
+    assert faults(seen(encoder("zephyr", task=Conversation()), [row("twin", "system")])) == set()
+
+
+def test_a_token_that_is_the_end_and_the_unknown_at_once_is_no_unknown() -> None:
+    own = encoder("no-template")
+    own.frame.tokenizer.unk_token = own.frame.tokenizer.eos_token  # as GPT-2 has it
+    assert faults(seen(own, PLAIN)) == set()
+    mark = own.frame.tokenizer.eos_token
+    assert seen(own, rows_of((f"a {mark} b", "3"))).marks_in_input == (("r0", mark),)
+
+
 # --- tokens that were never trained --------------------------------------------------------------------------------
 
 

@@ -155,6 +155,13 @@ class Frame:
         return frozenset(marks | set(self.tokenizer.all_special_ids))
 
     @cached_property
+    def unknown_id(self) -> int | None:
+        """The token for what the tokenizer does not know; None where that token means something else too."""
+        own, unknown = self.tokenizer, self.tokenizer.unk_token_id
+        others = {own.eos_token_id, own.bos_token_id, own.pad_token_id, *self.stop_ids}
+        return None if unknown is None or unknown in others else int(unknown)
+
+    @cached_property
     def bos_expected(self) -> int:
         """How many beginning-of-sequence tokens a prompt must begin with: 1 where template or tokenizer puts one."""
         bos = self.tokenizer.bos_token_id

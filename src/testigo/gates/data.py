@@ -77,6 +77,8 @@ class DataEvidence:
     """(row, token) where the text of a prompt became a special token that frames texts: ("row 7", "<|im_end|>")."""
     marks_in_target: tuple[tuple[str, str], ...] | None = None
     """The same for texts that are learned."""
+    lost_words: tuple[tuple[str, str], ...] | None = None
+    """(row, "system: 'Be short.'") where the chat template leaves a message's words out of the prompt."""
     changed_text: tuple[tuple[str, str], ...] | None = None
     """(row, "before became after") where the prompt's text does not survive tokenising and decoding."""
     untrained_tokens: tuple[tuple[str, str], ...] | None = None

@@ -128,6 +128,27 @@ def prompts_do_not_age(evidence: DataEvidence) -> Finding | Passed:
     return passed("no prompt depends on the day on which it is rendered")
 
 
+@rule("E130", "words-not-in-prompt", "stop", phase="data")
+def prompts_hold_every_message(evidence: DataEvidence) -> Finding | Passed:
+    """The words of every message stand in the prompt that the chat template writes.
+
+    Why it matters: some templates pass over roles that they do not know, a system message or a tool's result, without
+    an error; the model never sees what the campaign says it was told.
+
+    What to do: put the words into a message that the template writes (`task.system` into the input), or use the
+    template of a model that knows the role.
+
+    Source: transformers' chat-templating guide: a template is a program that writes what it asks for, and nothing
+    else of a message.
+    """
+    return _no_pair(
+        evidence.lost_words,
+        "the words of messages",
+        "the prompt lacks a message's words",
+        "every message's words stand in the prompt",
+    )
+
+
 def _no_pair(pairs: Sequence[tuple[str, str]] | None, what: str, fault: str, good: str) -> Finding | Passed:
     if pairs is None:
         raise CannotCheck(f"{what} was not measured")

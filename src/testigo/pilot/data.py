@@ -45,7 +45,7 @@ def collect(tensors: Tensors, *, longest_run: tuple[str, ...] | None = None) -> 
     encoded, raw, encoder = tensors.rows, tensors.raw, tensors.encoder
     every = [row for rows in encoded.values() for row in rows]
     frame = encoder.frame
-    unknown = frame.tokenizer.unk_token_id
+    unknown = frame.unknown_id
     faults, n_supervised = _faults(tensors)
 
     def rows_with(fault: str) -> tuple[str, ...]:
@@ -69,6 +69,7 @@ def collect(tensors: Tensors, *, longest_run: tuple[str, ...] | None = None) -> 
         prompt_in_loss=rows_with("prompt counts"),
         target_lost=rows_with("target lost"),
         seam_merged=rows_with("seam merged"),
+        lost_words=tuple(faults["words lost"]),
         padding_in_loss=_ids(_padding_in_loss(tensors, every)),
         attention_wrong=layout.wrongly_attended(every, tensors.pad_id),
         segments_mixed=layout.mixed_segments(every),
@@ -132,6 +133,8 @@ def _of_row(seen: Seen, marks: Marks) -> Iterator[tuple[str, str]]:
         yield "prompt differs", ""
     if seen.proved.is_merged:
         yield "seam merged", ""
+    if lost := seen.lost_words:
+        yield "words lost", lost
     if changed := seen.changed_text:
         yield "text changed", changed
 

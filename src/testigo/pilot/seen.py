@@ -102,6 +102,18 @@ class Seen:
         return sum(token in marks for token in self.learned.values()), len(self.proved.spans)
 
     @property
+    def lost_words(self) -> str:
+        """The first message before the answer whose words the template leaves out of the prompt: its role and words."""
+        prompt = _squeezed(self.encoder.frame.prompt_text(self.messages, self.tools))
+        for message in self.messages:
+            words = message.get("content")
+            if message["role"] == "assistant" or not isinstance(words, str):
+                continue  # earlier answers are proved, or may be told without their thoughts
+            if _squeezed(words) not in prompt and _squeezed(json.dumps(words, ensure_ascii=False)[1:-1]) not in prompt:
+                return f"{message['role']}: {words[:60]!r}"
+        return ""
+
+    @property
     def changed_text(self) -> str:
         """Where the text differs after it was tokenised and decoded: "before became after"; empty where it does not.
 
@@ -109,7 +121,7 @@ class Seen:
         accented letter.
         """
         frame = self.encoder.frame
-        if frame.tokenizer.unk_token_id in self.row.ids:
+        if frame.unknown_id in self.row.ids:
             return ""  # told as unknown tokens
         said = frame.text_of(self.row.ids[frame.n_front :][: self.row.n_before_answer - frame.n_front])
         return _difference(frame.prompt_text(self.messages, self.tools), said)
@@ -148,7 +160,8 @@ class Marks:
         if plain is None:
             return "", ""
         marks = self._framing | (set(plain.ids) & self._encoder.frame.special_ids)
-        marks.discard(self._encoder.frame.tokenizer.unk_token_id)
+        if self._encoder.frame.unknown_id is not None:
+            marks.discard(self._encoder.frame.unknown_id)
         (asked, learned), (plain_asked, plain_learned) = _apart(seen.proved, marks), _apart(plain, marks)
         return self._first(asked - plain_asked), self._first(learned - plain_learned)
 
@@ -200,12 +213,16 @@ def _text_of(message: Message) -> str:
     return content if isinstance(content, str) else ""
 
 
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
 def _same(one: str, other: str) -> bool:
     return one.strip() == other.strip()
 
 
 def _difference(before: str, after: str) -> str:
-    a, b = (unicodedata.normalize("NFC", "".join(text.split())).casefold() for text in (before, after))
+    a, b = (unicodedata.normalize("NFC", _squeezed(text)).casefold() for text in (before, after))
     if a == b:
         return ""
     at = next((n for n, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]), min(len(a), len(b)))
