@@ -22,7 +22,7 @@ def encoder(maximum_length: int = 256, *, words: Any = None, system: str | None 
     return Encoder(frame, Generation("email", "order", system), maximum_length, input_field="email", **settings)
 
 
-def test_the_end_counts_in_the_loss_although_it_is_the_padding_too() -> None:
+def test_the_end_counts_in_the_loss_although_it_is_the_padding_too() -> None:  # C14
     own = encoder()
     assert own.frame.tokenizer.pad_token_id == own.frame.turn_end_id
     rows, _ = own.encode_all(CASE_C08)
@@ -126,7 +126,7 @@ def tensors(own: Encoder, rows: list[Row]) -> Tensors:
     )
 
 
-def test_a_merged_seam_is_reported_and_neither_side_loses_a_token() -> None:
+def test_a_merged_seam_is_reported_and_neither_side_loses_a_token() -> None:  # C13
     template = "{% for m in messages %}{{ m['content'] + (' want' if m['role'] == 'user' else '') }}{% endfor %}"
     words = tokenizer(template=template, eos="<|endoftext|>", merge_seams=True)
     rows = [row_of("seam", email="we", order=" 1"), row_of("plain", email="we", order="#")]
@@ -142,13 +142,13 @@ def test_a_merged_seam_is_reported_and_neither_side_loses_a_token() -> None:
     assert evidence.target_lost == ()
 
 
-def test_a_template_without_generation_marks_masks_by_place_and_never_everything() -> None:
+def test_a_template_without_generation_marks_masks_by_place_and_never_everything() -> None:  # C12
     own = encoder(words=tokenizer(template=CHATML))
     assert "generation %" not in CHATML
     assert all(own.encode(row).n_supervised > 1 for row in CASE_C08)
 
 
-def test_two_templates_or_policies_never_share_a_fingerprint() -> None:
+def test_two_templates_or_policies_never_share_a_fingerprint() -> None:  # C19
     words = tokenizer()
     other = tokenizer()
     other.backend_tokenizer.from_str(words.backend_tokenizer.to_str())

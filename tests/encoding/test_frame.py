@@ -73,7 +73,7 @@ def test_the_end_of_a_turn_is_what_the_template_writes(
     assert words.convert_ids_to_tokens(list(frame.turn_end_ids)) == end
 
 
-def test_a_turn_that_ends_with_another_token_than_eos_is_learned_and_stops_generation() -> None:
+def test_a_turn_that_ends_with_another_token_than_eos_is_learned_and_stops_generation() -> None:  # C11
     words = tokenizer(eos="<|endoftext|>")
     frame = Frame(words, extra_stop_ids=(7,))
     row = encoder(frame).encode(row_of("r", email="3 pens", order="pens: 3"))

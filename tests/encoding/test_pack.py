@@ -90,7 +90,7 @@ def test_the_losses_of_rows_in_a_pack_are_their_own(load: Any, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("share_prefix", [True, False])
-def test_a_row_does_not_see_its_neighbour(load: Any, kind: str, share_prefix: bool) -> None:
+def test_a_row_does_not_see_its_neighbour(load: Any, kind: str, share_prefix: bool) -> None:  # C20
     model = load(kind)
     q = BATCHES["ragged"][1]
     before = pack([BATCHES["ragged"][2], q], share_prefix=share_prefix)
@@ -148,7 +148,7 @@ def test_the_shared_prefix_ends_before_the_place_that_predicts_an_answer() -> No
     assert same.places.tolist() == [19, 20, 22, 23]
 
 
-def test_padding_is_known_by_its_place_and_not_by_its_id() -> None:
+def test_padding_is_known_by_its_place_and_not_by_its_id() -> None:  # C14, C18
     rows = [made_row("a", HEAD, (60, 2)), made_row("b", HEAD[:4], (2, 2, 2))]
     batch = pad(rows, pad_id=2)
     assert batch.attention_mask.sum(1).tolist() == [22, 7]
