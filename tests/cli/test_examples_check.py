@@ -34,3 +34,25 @@ def test_the_digits_have_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[
     document = checked("digits", tmp_path, capsys)
     assert document["ok"]
     assert [finding for finding in document["findings"] if finding["severity"] != "note"] == []
+
+
+@pytest.mark.parametrize(("labels", "code"), [(False, 2), (True, 1)])
+def test_rows_of_one_class_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], labels: bool, code: int
+) -> None:
+    source, campaign = EXAMPLES / "tickets" / "tickets.jsonl", tmp_path / "campaign.yaml"
+    rows = [json.loads(line) for line in source.read_text("utf-8").splitlines()[:120]]
+    one = "".join(json.dumps({**row, "queue": "billing"}) + "\n" for row in rows)
+    (tmp_path / "tickets.jsonl").write_text(one, encoding="utf-8")
+    text = (EXAMPLES / "tickets" / "campaign.yaml").read_text("utf-8")
+    kept = [line for line in text.splitlines() if labels or "labels:" not in line]
+    campaign.write_text("\n".join(kept), encoding="utf-8")
+    assert run(["check", str(campaign), "--json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    if labels:
+        assert "D150" in [finding["code"] for finding in document["findings"]]
+        return
+    (problem,) = document["problems"]
+    assert problem["found"] == "all are of one class: 'billing'"
+    assert problem["expected"] == "rows of two classes or more"
+    assert "task.target" in problem["action"]

@@ -163,3 +163,13 @@ def test_an_evaluation_that_lost_its_starter_ends(tiny: Tiny, tmp_path: Path) ->
         time.sleep(0.1)
     assert time.monotonic() < until
     assert not (tmp_path / "out" / "validation.jsonl").exists()
+
+
+def test_a_written_class_keeps_the_class_that_was_read_out_of_it(tiny: Tiny) -> None:
+    task = {"kind": "classification", "answer": "text", "input": "email", "target": "domain", "system": "Which?"}
+    prepared = tiny.prepared({"task": task, "hypothesis.improve.metric": "accuracy"})
+    assert len(prepared.encoder.task.labels) > 1, "without task.labels they are those of the rows"
+    for line in map(json.loads, lines(predicted(prepared)).splitlines()):
+        assert line["answer"] in ("", *prepared.encoder.task.labels)
+        assert line["scores"] == {"accuracy": float(line["answer"] == line["target"])}
+        assert "probabilities" not in line

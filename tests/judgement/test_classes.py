@@ -237,3 +237,16 @@ def test_the_same_classes_with_other_probabilities_are_not_the_same_outputs() ->
     found = compare(*sides, metrics=METRICS, hypothesis=Hypothesis())
     assert found.same_outputs == 0
     assert "no effect" not in found.conclusion
+
+
+def test_a_written_class_is_judged_as_its_task_read_it() -> None:
+    targets = ["a", "b"] * 20
+    before = [{**line, "output": "I cannot say", "answer": ""} for line in lines(targets, targets)]
+    after = [{**line, "output": f"**{line['target'].upper()}**.", "answer": line["target"]}
+             for line in lines(targets, targets)]  # fmt: skip
+    found = compare(before, after, metrics={"macro_f1": "corpus"}, hypothesis=Hypothesis(keep=()))
+    assert (found.baseline["macro_f1"], found.control["macro_f1"]) == (0.0, 1.0)
+    assert found.classes is not None
+    assert found.classes.baseline.no_class == (20, 20)
+    assert found.classes.control.no_class == (0, 0)
+    assert len(found.rows["fixed"]) == 40

@@ -62,6 +62,13 @@ def test_the_target_is_the_first_allowed_call_without_what_may_be_left_out() -> 
     assert set(TASK.score(ONE, TASK.target(ONE)).values()) == {1.0}
 
 
+def test_what_the_definition_requires_is_learned_though_it_may_be_left_out() -> None:
+    fields = row({"weather.get": {"city": ["", "Rome"], "unit": ["", "celsius"]}})
+    assert TASK.problems(fields) == []
+    assert TASK.target(fields) == '[{"name":"weather.get","arguments":{"city":"Rome"}}]'
+    assert set(TASK.score(fields, TASK.target(fields)).values()) == {1.0}
+
+
 def test_the_prompt_shows_the_tools_and_then_asks() -> None:
     system, user = TASK.messages(ONE)
     assert '"name":"weather.get"' in system["content"]
@@ -262,7 +269,7 @@ def test_definitions_and_calls_are_read_whole() -> None:
     (weather, _) = read_definitions([WEATHER, PLAY])
     assert weather.required == ("city",)
     (call,) = read_expected({"play": {"artist": ["A"]}})
-    assert call.example.arguments == {"artist": "A"}
+    assert call.example().arguments == {"artist": "A"}
 
 
 def test_calls_are_no_class() -> None:

@@ -14,6 +14,7 @@ from testigo.encoding import AnyEncoder, Encoder
 from testigo.evaluation.classify import classify
 from testigo.evaluation.decode import decode_all
 from testigo.evaluation.prediction import Prediction, lines
+from testigo.tasks import Classification, Task
 
 __all__ = ["Prediction", "lines", "predict"]
 
@@ -57,6 +58,14 @@ def predict(
                 stop=answer.stop,
                 scores=encoder.task.score(row.fields, output),
                 target=encoder.task.target(row.fields),
+                answer=_class_in(encoder.task, row, output),
             )
         )
     return tuple(predictions)
+
+
+def _class_in(task: Task, row: Row, output: str) -> str | None:
+    """The class that a written output names, empty where it names none; None where the task has no classes."""
+    if not isinstance(task, Classification):
+        return None
+    return task.class_of(output, row.fields) or ""

@@ -23,6 +23,8 @@ class Prediction:
         The exact text or class that was expected.
     probabilities
         Of a head: class -> probability, in the head's order. None where a text was written.
+    answer
+        Of a written class: the class that the output names, empty where it names none. None for all else.
     """
 
     row: str
@@ -35,6 +37,7 @@ class Prediction:
     scores: dict[str, float]
     target: str = ""
     probabilities: dict[str, float] | None = None
+    answer: str | None = None
 
 
 def lines(predictions: Sequence[Prediction]) -> str:
@@ -44,6 +47,7 @@ def lines(predictions: Sequence[Prediction]) -> str:
 
 def _plain(prediction: Prediction) -> dict[str, object]:
     plain = asdict(prediction)
-    if prediction.probabilities is None:
-        del plain["probabilities"]
+    for name in ("probabilities", "answer"):
+        if plain[name] is None:
+            del plain[name]
     return plain

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from testigo.judgement.lines import Line
+from testigo.judgement.lines import Line, answer_of
 
 BINS: Final = 15
 """Bins of equal width for the calibration error, as in Guo et al. 2017."""
@@ -130,7 +130,7 @@ def side_of(lines: Sequence[Line], names: Sequence[str]) -> Side:
     number = {name: k for k, name in enumerate(names)}
     matrix = np.zeros((len(names), len(names) + 1), dtype=np.int64)  # the last column: no class
     for line in lines:
-        matrix[number[str(line["target"])], number.get(str(line["output"]), len(names))] += 1
+        matrix[number[str(line["target"])], number.get(answer_of(line), len(names))] += 1
     true, given, right = matrix.sum(axis=1), matrix[:, :-1].sum(axis=0), np.diagonal(matrix)
     per_class = {name: _one(int(true[k]), int(given[k]), int(right[k])) for k, name in enumerate(names)}
     held = [one for one in per_class.values() if one.rows]
@@ -167,7 +167,7 @@ def calibration(lines: Sequence[Line], n_bins: int = BINS) -> tuple[float | None
     if not lines or not all(isinstance(line.get("probabilities"), Mapping) and line["probabilities"] for line in lines):
         return None, ()
     highest = np.asarray([max(line["probabilities"].values()) for line in lines], dtype=np.float64)
-    right = np.asarray([line["output"] == line["target"] for line in lines], dtype=np.float64)
+    right = np.asarray([answer_of(line) == line["target"] for line in lines], dtype=np.float64)
     place = np.clip(np.ceil(highest * n_bins).astype(np.int64) - 1, 0, n_bins - 1)
     bins = tuple(
         Bin(

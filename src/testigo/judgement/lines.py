@@ -11,8 +11,14 @@ from typing import Any
 from testigo.errors import DataError, Problem
 
 Line = Mapping[str, Any]
-"""One line of a predictions file: row, category, group, output, target, scores {metric: value}, prompt_sha256, and
-probabilities {class: p} where a head gives them."""
+"""One line of a predictions file: row, category, group, output, target, scores {metric: value}, prompt_sha256,
+probabilities {class: p} where a head gives them, and the answer that was read out of a written output."""
+
+
+def answer_of(line: Line) -> str:
+    """The class that a line answers: as its task read it where a text was written, else the output itself."""
+    answer = line.get("answer")
+    return str(line["output"] if answer is None else answer)
 
 
 @dataclass(frozen=True)

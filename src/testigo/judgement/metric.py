@@ -9,7 +9,7 @@ import numpy as np
 
 from testigo.errors import DataError
 from testigo.judgement.corpus_metric import Counts, compare_corpus, counts_of
-from testigo.judgement.lines import Line, Pairs, pair_up
+from testigo.judgement.lines import Line, Pairs, answer_of, pair_up
 from testigo.judgement.paired import Paired, compare_paired, units_of
 from testigo.judgement.seeds import SEEDS_FOR_BOTH, OverSeeds, over_seeds, two_way_interval, two_way_interval_of_counts
 from testigo.judgement.units import Floats
@@ -25,7 +25,7 @@ def compare_metric(pairs: Pairs, metric: str, kind: str, alpha: float, seed: int
     """
     try:
         if kind == "corpus":
-            before, after = ([str(line["output"]) for line in side] for side in (pairs.before, pairs.after))
+            before, after = ([answer_of(line) for line in side] for side in (pairs.before, pairs.after))
             return compare_corpus(
                 pairs.targets, before, after, metric=metric, groups=pairs.groups, alpha=alpha, seed=seed
             )
@@ -45,7 +45,7 @@ def value_of(lines: Sequence[Line], metric: str, kind: str) -> float:
     if kind != "corpus":
         return float(np.mean([line["scores"][metric] for line in lines]))
     targets = [str(line["target"]) for line in lines]
-    return counts_of(targets, [str(line["output"]) for line in lines], None, sorted(set(targets))).macro_f1
+    return counts_of(targets, [answer_of(line) for line in lines], None, sorted(set(targets))).macro_f1
 
 
 def fates(pairs: Pairs, metric: str, kind: str) -> dict[str, tuple[str, ...]]:
@@ -95,8 +95,8 @@ def _spread_of_corpus(
 
 def _counts(pairs: Pairs, side: Sequence[Line]) -> Counts:
     classes = sorted(set(pairs.targets))
-    return counts_of(pairs.targets, [str(line["output"]) for line in side], pairs.groups, classes)
+    return counts_of(pairs.targets, [answer_of(line) for line in side], pairs.groups, classes)
 
 
 def _score(line: Line, metric: str, kind: str) -> float:
-    return float(line["output"] == line["target"]) if kind == "corpus" else float(line["scores"][metric])
+    return float(answer_of(line) == line["target"]) if kind == "corpus" else float(line["scores"][metric])

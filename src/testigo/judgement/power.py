@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from testigo.judgement.corpus_metric import counts_of, macro_f1_of, standard_error
-from testigo.judgement.lines import Line
+from testigo.judgement.lines import Line, answer_of
 from testigo.judgement.paired import checked_scores
 from testigo.judgement.units import Floats
 
@@ -28,8 +28,8 @@ def detectable_effect(lines: Sequence[Line], metric: str, kind: str, alpha: floa
         return minimum_detectable_effect(
             [float(line["scores"][metric]) for line in lines], kind=kind, groups=groups, alpha=alpha, power=power
         )
-    targets, outputs = ([str(line[side]) for line in lines] for side in ("target", "output"))
-    counts = counts_of(targets, outputs, groups, sorted(set(targets)))
+    targets = [str(line["target"]) for line in lines]
+    counts = counts_of(targets, [answer_of(line) for line in lines], groups, sorted(set(targets)))
     if 2 * 0.5 ** len(counts.values) >= alpha:
         return 1.0
     error = standard_error(macro_f1_of(counts.values.sum(axis=0) - counts.values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -57,6 +58,7 @@ def load_exactly(
     head = head_of(settings, labels, seed=seed)
     whole = adapter.method == "full" or head is not None  # a head is trained whole, in the numbers of what it reads
     loaded = load_base(files, dtype=dtype_of(settings.model.precision, full=whole), head=head)
+    loaded = loaded if head else replace(loaded, labels=labels)  # a class that is written has a name too
     if weights is None and not adapted:
         return loaded, loaded.model
     model = attach(loaded.model, adapter, seed=seed, head=loaded.head)

@@ -57,12 +57,19 @@ class Expected:
     allowed: dict[str, tuple[Any, ...]]
     is_plain: bool = False
 
-    @property
-    def example(self) -> Call:
-        """The call to learn: of each argument the first allowed value, arguments that may be left out left out."""
+    def example(self, required: Sequence[str] = ()) -> Call:
+        """The call to learn: of each argument the first allowed value.
+
+        Arguments that may be left out are, unless the tool's definition requires them.
+        """
         if self.is_plain:
             return Call(self.name, {key: values[0] for key, values in self.allowed.items()})
-        return Call(self.name, {key: _first(values) for key, values in self.allowed.items() if "" not in values})
+        arguments = {}
+        for key, values in self.allowed.items():
+            given = [value for value in values if value != ""] or list(values)
+            if "" not in values or key in required:
+                arguments[key] = _first(given)
+        return Call(self.name, arguments)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from testigo.errors import DataError
+
 if TYPE_CHECKING:
     from testigo.campaign import Campaign
     from testigo.corpus import Corpus
@@ -38,6 +40,11 @@ def labels_of(campaign: Campaign, corpus: Corpus) -> tuple[str, ...]:
     """The classes of a campaign in the order of the head; empty where its kind has none.
 
     Without `task.labels` they are the targets of the training and validation rows: the sealed rows are not read.
+
+    Raises
+    ------
+    DataError
+        When the rows name less than two classes.
     """
     task = campaign.task
     if task.kind not in CLASS_KINDS:
@@ -45,7 +52,15 @@ def labels_of(campaign: Campaign, corpus: Corpus) -> tuple[str, ...]:
     if task.labels is not None:
         return task.labels
     values = (class_name(row.fields[task.target]) for split in ("train", "validation") for row in corpus.rows(split))
-    return in_order(name for name in values if name is not None)
+    found = in_order(name for name in values if name is not None)
+    if len(found) < 2:
+        raise DataError(
+            expected="rows of two classes or more",
+            found=f"all are of one class: '{found[0]}'" if found else "no class in any row",
+            where=f"the field '{task.target}' of {campaign.data.source}",
+            action="name the field with the class in `task.target`, or add rows of the other classes",
+        )
+    return found
 
 
 def target_problems(fields: Mapping[str, Any], name: str, labels: tuple[str, ...]) -> list[str]:

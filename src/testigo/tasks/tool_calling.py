@@ -71,9 +71,11 @@ class ToolCalling:
         for expected in read["target"]:
             if expected.name not in offered:
                 problems.append(f"the target calls '{expected.name}', which is not offered: {', '.join(offered)}")
-            elif not offered[expected.name].takes(expected.example):
-                problems.append(f"the target's call of '{expected.name}' does not follow its own definition: "
-                                f"{json.dumps(expected.example.arguments, ensure_ascii=False)[:200]}")  # fmt: skip
+                continue
+            call = expected.example(offered[expected.name].required)
+            if not offered[expected.name].takes(call):
+                told = json.dumps(call.arguments, ensure_ascii=False)[:200]
+                problems.append(f"the target's call of '{expected.name}' does not follow its own definition: {told}")
         return problems
 
     def messages(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -91,13 +93,17 @@ class ToolCalling:
 
     def answer(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The expected calls as the assistant's message that a chat template takes."""
-        calls = [expected.example for expected in read_expected(fields[self.target_field])]
+        required = {tool.name: tool.required for tool in read_definitions(fields[self.tools_field])}
+        expected = read_expected(fields[self.target_field])
+        calls = [one.example(required.get(one.name, ())) for one in expected]
         called = [{"name": call.name, "arguments": call.arguments} for call in calls]
         return {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": c} for c in called]}
 
     def target(self, fields: Mapping[str, Any]) -> str:
         """The expected calls as one compact JSON list: of each argument the first allowed value."""
-        calls = [expected.example for expected in read_expected(fields[self.target_field])]
+        required = {tool.name: tool.required for tool in read_definitions(fields[self.tools_field])}
+        expected = read_expected(fields[self.target_field])
+        calls = [one.example(required.get(one.name, ())) for one in expected]
         return _compact([{"name": call.name, "arguments": call.arguments} for call in calls])
 
     def label_of(self, fields: Mapping[str, Any]) -> int:
