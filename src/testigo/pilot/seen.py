@@ -218,7 +218,8 @@ def _squeezed(text: str) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    return one.strip() == other.strip()
+    """Equal but for white space at both ends and for two ways to write one accented letter."""
+    return unicodedata.normalize("NFC", one.strip()) == unicodedata.normalize("NFC", other.strip())
 
 
 def _difference(before: str, after: str) -> str:
