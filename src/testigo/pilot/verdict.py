@@ -10,13 +10,17 @@ from typing import Any
 
 from testigo.campaign import Campaign, ways_out
 from testigo.disk import write_atomically
-from testigo.gates import DataEvidence, MemoryEvidence, from_json, gate_rules
+from testigo.gates import BalanceEvidence, DataEvidence, MemoryEvidence, from_json, gate_rules
+from testigo.gates.classes import ClassesEvidence
 from testigo.gates.trainer import TrainerEvidence
-from testigo.rules import Finding, Verdict, judge
+from testigo.rules import Finding, Rule, Verdict, judge
+from testigo.tasks import is_answered_by_head
+from testigo.tasks.classes import CLASS_KINDS
 
 # Rules name the phase of a campaign; the pilot's table splits some of them.
 _ROWS_OF = {"update": ("update-1", "update-2"), "backward": ("gradients",)}
 OUT_OF_MEMORY = "M101"
+_OF_IMAGES = ("F135", "F136", "F137", "F138", "F139")
 _ROW_OF_CODE = {"U121": "overfit", "U122": "overfit", "U123": "overfit", "U124": "overfit", "X108": "merge"}
 
 
@@ -44,13 +48,27 @@ def judge_evidence(
 ) -> Verdict:
     """All gate rules (or those of some phases, and some codes), the campaign's own too, with its limits and waivers."""
     every = gate_rules(tuple(campaign.folder / file for file in campaign.rules.files))
-    # Rules about a Trainer speak of what only a Trainer can do wrong: our own loop has no such evidence to give.
-    own = [rule for rule in every if rule.evidence is not TrainerEvidence]
+    own = [rule for rule in every if _speaks_of(rule, campaign)]
     rules = [rule for rule in own if not phases or rule.phase in phases or rule.code in also]
     records = tuple(_promised(record, campaign) for record in evidence)
     verdict = judge(rules, records, limits=campaign.rules.limits, waivers=campaign.waive)
     ran_out = next((record.phase for record in records if isinstance(record, MemoryEvidence) and record.failed), None)
     return verdict if ran_out is None else _with_ways_out(verdict, campaign, ran_out)
+
+
+def _speaks_of(rule: Rule, campaign: Campaign) -> bool:
+    """Whether a rule has anything to say about a campaign, however its pilot went.
+
+    Rules about a Trainer speak of what only a Trainer can do wrong; those about classes, heads and images of tasks that
+    have them. The others of such tasks that could not look are told.
+    """
+    if rule.evidence is BalanceEvidence:
+        return campaign.task.kind in CLASS_KINDS
+    if rule.evidence is ClassesEvidence:
+        return is_answered_by_head(campaign) and (
+            campaign.task.kind == "image-classification" or rule.code not in _OF_IMAGES
+        )
+    return rule.evidence is not TrainerEvidence
 
 
 def _promised(record: object, campaign: Campaign) -> object:
