@@ -45,7 +45,7 @@ def test_a_row_as_json_has_each_token(place: Place) -> None:
     assert row["n_tokens"] == len(row["tokens"])
     assert row["n_supervised"] == sum(token["counts"] for token in row["tokens"])
     assert set(row["tokens"][0]) == {"place", "id", "text", "counts", "special", "segment", "position"}
-    assert row["attention"] == [{"segment": 1, "sees": [[0, row["n_tokens"] - 1]], "causal": True}]
+    assert row["attention"] == [{"segment": 1, "sees": [[0, row["n_tokens"] - 1]], "looks": "back"}]
     again = place.testigo("show", "--row", row["id"], "--json").document["rows"]
     assert again == [row]
     every = place.testigo("show", "--row", row["id"], "--tokens").out

@@ -175,7 +175,7 @@ def test_a_page_of_many_rows_stays_small(material: Material, tmp_path: Path) -> 
 
 def _longer(segment: Any, n: int) -> Any:
     more = tuple(segment.tokens[k % len(segment.tokens)] for k in range(n))
-    return type(segment)(segment.number, segment.row_id, more, segment.sees, segment.is_causal)
+    return type(segment)(segment.number, segment.row_id, more, segment.sees, segment.looks)
 
 
 def test_a_row_that_learns_something_else_is_marked(material: Material) -> None:

@@ -51,7 +51,7 @@ def test_attention_in_words_is_the_attention_of_the_mask(material_of: Callable[.
     rows = [material.encoded(row) for row in material.rows("train")[:5]]
     laid = material.laid_out(rows)
     seen = see_pack(material, laid)
-    assert all(segment.is_causal for segment in seen.segments)
+    assert all(segment.looks == "back" for segment in seen.segments)
     assert torch.equal(_mask_of(seen, laid), _mask_that_the_model_takes(laid))
     if layout == "packed":
         assert [segment.number for segment in seen.segments] == [0, 1, 2, 3, 4, 5]
@@ -92,7 +92,7 @@ def test_an_attention_that_is_not_causal_is_not_called_so(material: Material) ->
             return torch.ones(1, 1, self.n_tokens, self.n_tokens, dtype=torch.bool)
 
     seen = see_pack(material, SeesAll(**laid.__dict__))
-    assert not any(segment.is_causal for segment in seen.segments)
+    assert not any(segment.looks == "back" for segment in seen.segments)
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ def show(
             _raw(material, asked, raw, seed)
             end = "nothing: reading is up to you", "the tensors that are made of these rows", f"testigo show {name}"
         elif lengths:
+            _refuse_images(material, "--lengths")
             show_lengths(material, grounds.reporter, as_json=as_json)
             end = "the length of every training and validation row", "the sealed test rows", f"testigo pilot {name}"
         elif microbatch:
@@ -131,6 +132,7 @@ def _chosen(grounds: Grounds, material: Material, asked: _Asked) -> tuple[Chosen
     from testigo.conductor.samples import folder
     from testigo.inspection import choosing, strange
     from testigo.inspection.sights import progress_over
+    from testigo.inspection.wording import STRANGE_OF_HEADS
 
     if asked.ids:
         return choosing.by_id(material, asked.ids)
@@ -142,8 +144,11 @@ def _chosen(grounds: Grounds, material: Material, asked: _Asked) -> tuple[Chosen
             material, asked.split, rows, folder=folder(grounds), reporter=grounds.reporter, at_most=asked.at_most
         )
         grounds.reporter.say(f"losses under the base: {len(measured.tokens)} of {measured.of} rows measured")
+        if material.encoder.task.labels and grounds.campaign.task.answer == "head":
+            grounds.reporter.say(f"  {STRANGE_OF_HEADS}")
         return choosing.strangest(asked.split, rows, measured.rows, n)
     if asked.longest:
+        _refuse_images(material, "--longest")
         return choosing.longest(material, asked.split, rows, n, progress_over(material, grounds.reporter, len(rows)))
     return choosing.spread(asked.split, rows, n)
 
@@ -235,11 +240,25 @@ def _raw(material: Material, asked: _Asked, n: int, seed: int) -> None:
         write(text if left <= 0 else f"{text[:_RAW_SIGNS]}\n… {left:,} more characters")
 
 
+def _refuse_images(material: Material, option: str) -> None:
+    from testigo.inspection.sights import kind_of
+    from testigo.inspection.wording import NO_LENGTHS
+
+    if kind_of(material) == "image":
+        raise DataError(
+            expected="rows of text",
+            found=f"images. {NO_LENGTHS}",
+            where=option,
+            action="leave the option out; testigo show CAMPAIGN --html FILE shows the images",
+        )
+
+
 def _microbatch(material: Material, asked: _Asked) -> None:
     from testigo.cli.tokens import print_pack, screen
     from testigo.inspection.sights import first_microbatch
     from testigo.inspection.wording import counted
 
+    _refuse_images(material, "--microbatch")
     seed = material.campaign.seeds[0]
     pack = first_microbatch(material, seed)
     if pack is None:
@@ -251,7 +270,7 @@ def _microbatch(material: Material, asked: _Asked) -> None:
         )
     if asked.as_json:
         segments: list[dict[str, Any]] = [
-            {"segment": s.number, "row": s.row_id, "sees": s.sees, "causal": s.is_causal,
+            {"segment": s.number, "row": s.row_id, "sees": s.sees, "looks": s.looks,
              "tokens": [token.to_json() for token in s.tokens]} for s in pack.segments
         ]  # fmt: skip
         print_json({"seed": seed, "rows": pack.row_ids, "padded": pack.is_padded, "segments": segments})

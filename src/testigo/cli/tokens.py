@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from testigo.inspection.images import SeenImage
     from testigo.inspection.seeing import SeenPack, SeenRow, SeenToken, Segment, Turn
 
 _WIDTH = 80
@@ -41,13 +42,14 @@ def print_rows(out: Console, rows: Sequence[SeenRow], *, every_token: bool = Fal
 
 
 def _print_row(out: Console, row: SeenRow, *, every_token: bool) -> None:
-    share = row.n_counting / max(row.n_tokens, 1)
     out.print(f"{row.id} · {row.split} · {wording.category_name(row.category)}", style="bold")
-    counts = f"{wording.counted(row.n_tokens, 'token')}, {row.n_counting} count in the loss ({share:.1%})"
     loss = f"; {row.loss:.2f} nats per token under the base" if row.loss is not None else ""
-    out.print(f"{counts}; {wording.STATES[row.state]}{loss}")
-    out.print(_flow(row.tokens))
-    tokens = row.tokens if every_token else _around_the_answer(row.tokens)
+    if row.image is not None:
+        _print_image(out, row.image)
+    else:
+        out.print(f"{wording.size(row)}; {wording.STATES[row.state]}{loss}")
+        out.print(_flow(row.tokens))
+    tokens = row.tokens if every_token or not row.n_counting else _around_the_answer(row.tokens)
     for segment in row.segments:
         own = [token for token in tokens if token.segment == segment.number]
         first, last = segment.tokens[0], segment.tokens[-1]
@@ -61,13 +63,24 @@ def _print_row(out: Console, row: SeenRow, *, every_token: bool) -> None:
     out.print()
 
 
+def _print_image(out: Console, image: SeenImage) -> None:
+    converted = f"; converted: {', '.join(image.conversions)}" if image.conversions else ""
+    shape = " × ".join(map(str, image.shape))
+    out.print(f"file: {image.name}, {image.width} × {image.height} pixels, mode {image.mode}{converted}")
+    out.print(f"tensor: {shape}, values from {image.low:.3f} to {image.high:.3f}, mean {image.mean:.3f}")
+    out.print("the pictures stand on the page: testigo show CAMPAIGN --html FILE", style="dim")
+
+
 def _print_turns(out: Console, row: SeenRow) -> None:
     if not row.turns:
         out.print(f"{wording.NOTHING}.", style="bold red")
     for number, turn in enumerate(row.turns, 1):
         of = f"Turn {number}: " if len(row.turns) > 1 else ""
-        is_other = turn.agreement == "other"
+        is_other = turn.agreement in ("other", "other class")
         out.print(f"{of}{wording.AGREEMENT[turn.agreement]}.", style="bold red" if is_other else "green")
+        if turn.kind == "class":
+            out.print(f"class in the tensors: {turn.learned}; of the row: {turn.target}")
+            continue
         if is_other:
             out.print(_differences(turn))
         if not turn.end:

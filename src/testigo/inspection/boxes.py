@@ -71,7 +71,7 @@ def _lists(segment: Segment, losses: dict[int, float | None], at_most: int, same
 def _list(segment: Segment, tokens: Sequence[SeenToken], losses: dict[int, float | None], at_most: int) -> Markup:
     sees = " ".join(f"{a}-{b}" for a, b in segment.sees)
     opening = Markup('<ol data-s="{}" data-sees="{}" data-causal="{}">').format(
-        segment.number, sees, int(segment.is_causal)
+        segment.number, sees, int(segment.looks == "back")
     )
     return opening + Markup("\n").join(_items(tokens, losses, at_most)) + Markup("</ol>")
 
@@ -108,7 +108,7 @@ def attention_picture(segments: Sequence[Segment], *, alternative: str) -> Marku
     length = max((token.place for segment in segments for token in segment.tokens), default=0) + 1
     shapes = []
     for segment in segments:
-        if segment.number == -1 or not segment.is_causal:
+        if segment.number == -1 or segment.looks != "back":
             continue
         top, bottom = segment.tokens[0].place, segment.tokens[-1].place + 1
         for first, last in segment.sees:

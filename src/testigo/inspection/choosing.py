@@ -61,19 +61,21 @@ def of_category(material: Material, split: str, category: str | None) -> tuple[R
 
 
 def each_category(material: Material, n: int = 1, *, split: str | None = None) -> tuple[Chosen, ...]:
-    """`n` rows of every category, from training where it has some and else from validation.
+    """`n` rows of every category, and of every class where an answer is one; from training, or else from validation.
 
     Which rows follows from their content alone, so that not the first lines of a file speak for all.
     """
-    found: dict[str, list[Chosen]] = {}
+    task = material.encoder.task
+    found: dict[tuple[str, str], list[Chosen]] = {}
     for name in SPLITS if split is None else (split,):
         mixed = sorted(material.rows(name), key=lambda row: (row.digest, row.id))
-        fresh: dict[str, list[Chosen]] = {}
+        fresh: dict[tuple[str, str], list[Chosen]] = {}
         for row in mixed:
-            if row.category not in found and len(fresh.setdefault(row.category, [])) < n:
-                fresh[row.category].append(Chosen(name, row))
+            key = row.category, task.target(row.fields) if task.labels else ""
+            if key not in found and len(fresh.setdefault(key, [])) < n:
+                fresh[key].append(Chosen(name, row))
         found |= fresh
-    return tuple(one for category in sorted(found) for one in found[category])
+    return tuple(one for key in sorted(found) for one in found[key])
 
 
 def spread(split: str, rows: Sequence[Row], n: int) -> tuple[Chosen, ...]:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Literal
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -30,6 +31,10 @@ _NAMED_IDS = 300
 _FOLDED_TOKENS = 24
 
 
+Kind = Literal["text", "class", "image"]
+"""What counts in the loss: tokens of a text, the class of a text, or the class of an image."""
+
+
 @dataclass(frozen=True)
 class Fact:
     """One line of the page's head."""
@@ -45,6 +50,7 @@ class Sight:
     campaign: str
     facts: tuple[Fact, ...]
     samples: tuple[SeenRow, ...]
+    kind: Kind = "text"
     are_chosen: bool = False
     n_left_out: int = 0
     longest: tuple[SeenRow, ...] = ()

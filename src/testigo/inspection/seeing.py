@@ -13,12 +13,16 @@ from typing import Any, Literal
 
 import torch
 
-from testigo.encoding import Frame, LabelledRow, Pack
+from testigo.encoding import ClassEncoder, Frame, ImageEncoder, Labelled, LabelledRow, Pack
 from testigo.encoding.template import Message
 from testigo.inspection.choosing import Chosen
+from testigo.inspection.images import SeenImage, see_image
 from testigo.inspection.letters import token_text, visible
 from testigo.inspection.material import Material
 
+Agreement = Literal["same", "spaces", "other", "call", "class", "other class"]
+Looks = Literal["back", "whole", "other"]
+"""What a token may see of its segment's ranges: earlier places and itself, all that the architecture takes, or else."""
 _PIECE = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -73,20 +77,22 @@ class Turn:
         The token that ends the turn; empty where none is learned.
     target
         What the row says that the answer is; of a tool's call its name and arguments.
-    is_text
-        Whether the answer is a text; what a template writes for a tool's call is not compared letter by letter.
+    kind
+        A text, a tool's call, or the class of a head. What a template writes for a call is not compared by letter.
     """
 
     learned: str
     end: str
     target: str
-    is_text: bool = True
+    kind: Literal["text", "call", "class"] = "text"
 
     @property
-    def agreement(self) -> Literal["same", "spaces", "other", "call"]:
+    def agreement(self) -> Agreement:
         """Whether both say the same: to the letter, but for white space around it, not, or not to be compared."""
-        if not self.is_text:
+        if self.kind == "call":
             return "call"
+        if self.kind == "class":
+            return "class" if self.learned == self.target else "other class"
         if self.learned == self.target:
             return "same"
         return "spaces" if self.learned.strip() == self.target.strip() else "other"
@@ -94,7 +100,7 @@ class Turn:
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
         """What is learned beside the target, piece by piece; white space counts."""
-        return compared(self.learned, self.target) if self.is_text else (Difference("same", self.learned),)
+        return compared(self.learned, self.target) if self.kind == "text" else (Difference("same", self.learned),)
 
 
 @dataclass(frozen=True)
@@ -105,15 +111,16 @@ class Segment:
     ----------
     sees
         What its last place may see, as ranges of places, first and last one included; read off the attention mask.
-    is_causal
-        Whether each of its places sees exactly the earlier ones of these, and itself.
+    looks
+        `back` where each of its places sees exactly the earlier ones of these, and itself; `whole` before a class head,
+        where the mask hides padding alone and the architecture says whether a token sees later ones.
     """
 
     number: int
     row_id: str
     tokens: tuple[SeenToken, ...]
     sees: tuple[tuple[int, int], ...]
-    is_causal: bool
+    looks: Looks
 
     @property
     def n_counting(self) -> int:
@@ -144,6 +151,8 @@ class SeenRow:
     ----------
     turns
         What is learned, an answer each.
+    image
+        What a class head reads, where that is an image.
     state
         `kept`, or what the length policy does to it: `too long`, `dropped`, `input shortened`.
     losses
@@ -157,6 +166,7 @@ class SeenRow:
     segments: tuple[Segment, ...]
     turns: tuple[Turn, ...]
     state: str = "kept"
+    image: SeenImage | None = None
     losses: tuple[float, ...] = field(default=())
 
     @property
@@ -186,8 +196,9 @@ class SeenRow:
             **head,
             "n_supervised": self.n_counting,
             "loss": self.loss,
+            "image": self.image.to_json() if self.image else None,
             "turns": [{**asdict(turn), "agreement": turn.agreement} for turn in self.turns],
-            "attention": [{"segment": s.number, "sees": s.sees, "causal": s.is_causal} for s in self.segments],
+            "attention": [{"segment": s.number, "sees": s.sees, "looks": s.looks} for s in self.segments],
             "tokens": [token.to_json() for token in self.tokens],
         }
 
@@ -212,20 +223,44 @@ def see_row(material: Material, chosen: Chosen, losses: Sequence[float] = ()) ->
 
 
 def _before_a_head(material: Material, chosen: Chosen, losses: Sequence[float]) -> SeenRow:
-    """A text's tokens, none of which counts: what is learned is the class, by the number in the tensors."""
+    """A text's tokens, none of which counts, or an image; the class is learned, by its number in the tensors."""
     row, encoder, encoded = chosen.row, material.encoder, material.encoded(chosen.row)
-    tokenizer, labels = getattr(encoder, "tokenizer", None), encoder.task.labels
-    special = set(tokenizer.all_special_ids) if tokenizer is not None else set()
-    tokens = tuple(
-        SeenToken(at, one, visible(str(tokenizer.convert_ids_to_tokens(one))), False, one in special, 1, at)  # type: ignore[union-attr]
-        for at, one in enumerate(encoded.ids)
+    batch, labels = encoder.lay_out([encoded]), encoder.task.labels
+    image: SeenImage | None = None
+    segments: tuple[Segment, ...] = ()
+    if isinstance(encoder, ImageEncoder):
+        image = see_image(encoder, encoded, seed=material.campaign.seeds[0])
+    else:
+        segments = see_batch(encoder, batch).segments
+    number = int(batch.targets[0])
+    named = labels[number] if 0 <= number < len(labels) else f"class {number}, which the head does not have"
+    return SeenRow(
+        id=row.id,
+        split=chosen.split,
+        category=row.category,
+        group=row.group,
+        segments=segments,
+        turns=(Turn(named, "", encoder.task.target(row.fields), "class"),),
+        state=state_of(material, chosen),
+        image=image,
+        losses=tuple(losses),
     )
-    named = labels[encoded.label] if 0 <= encoded.label < len(labels) else "no class of the head"
-    sees = ((0, len(tokens) - 1),) if tokens else ()
-    segments = (Segment(1, row.id, tokens, sees, False),) if tokens else ()
-    state = "kept" if encoded.n_tokens <= encoder.maximum_length else "too long"
-    turns = (Turn(named, "", encoder.task.target(row.fields)),)
-    return SeenRow(row.id, chosen.split, row.category, row.group, segments, turns, state, tuple(losses))
+
+
+def see_batch(encoder: ClassEncoder, batch: Labelled) -> SeenPack:
+    """A microbatch before a class head, off its tensors; positions are the model's own count."""
+    frame, segments = Frame(encoder.tokenizer), []
+    for line, row_id in enumerate(batch.row_ids):
+        ids, mask = batch.inputs["input_ids"][line].tolist(), batch.inputs["attention_mask"][line].tolist()
+        for first, last in _runs(mask):
+            number = line + 1 if mask[first] else -1
+            tokens = tuple(
+                SeenToken(at, ids[at], _text(frame, ids[at]), False, ids[at] in frame.special_ids, number, at)
+                for at in range(first, last + 1)
+            )
+            sees = tuple(_runs_of_true(mask)) if number > 0 else ()
+            segments.append(Segment(number, row_id if number > 0 else "", tokens, sees, "whole"))
+    return SeenPack(tuple(segments), batch.row_ids, 0, is_padded=True)
 
 
 def _turns(material: Material, chosen: Chosen, tokens: Sequence[SeenToken]) -> tuple[Turn, ...]:
@@ -248,7 +283,7 @@ def _turn(material: Material, chosen: Chosen, ids: list[int], message: Message, 
     calls, content = message.get("tool_calls"), message.get("content")
     if calls or not isinstance(content, str):
         asked = json.dumps(calls or content, ensure_ascii=False, indent=1, default=str)
-        return Turn(frame.text_of(ids[:-n_end] if ends else ids), _end_text(frame, ids, ends), asked, is_text=False)
+        return Turn(frame.text_of(ids[:-n_end] if ends else ids), _end_text(frame, ids, ends), asked, "call")
     learned = encoder.output_of(ids, chosen.row.fields) if is_last else frame.answer_of(ids)
     return Turn(learned, _end_text(frame, ids, ends), content)
 
@@ -281,7 +316,9 @@ def see_pack(material: Material, laid: Pack) -> SeenPack:
             tokens = tuple(_token(material, laid, line, place, (line, place) in counting) for place in places)
             row_id = laid.row_ids[number - 1] if number > 0 else ""
             sees = tuple(_split_at(first, _runs_of_true(mask[last].tolist())))
-            segments.append(Segment(number, row_id, tokens, sees, _is_causal(mask, places, sees)))
+            segments.append(
+                Segment(number, row_id, tokens, sees, "back" if _is_causal(mask, places, sees) else "other")
+            )
     return SeenPack(tuple(segments), laid.row_ids, laid.n_prefix, laid.is_padded)
 
 
@@ -301,16 +338,19 @@ def compared(learned: str, target: str) -> tuple[Difference, ...]:
 
 def _token(material: Material, laid: Pack, line: int, place: int, counts: bool) -> SeenToken:
     token = int(laid.input_ids[line, place])
-    text = token_text(material.encoder.frame, token)
     return SeenToken(
         place=place,
         id=token,
-        text=text or visible(str(material.encoder.frame.tokenizer.convert_ids_to_tokens(token))),
+        text=_text(material.encoder.frame, token),
         counts=counts,
         special=token in material.encoder.frame.special_ids,
         segment=int(laid.segment[line, place]),
         position=int(laid.position_ids[line, place]),
     )
+
+
+def _text(frame: Frame, token: int) -> str:
+    return token_text(frame, token) or visible(str(frame.tokenizer.convert_ids_to_tokens(token)))
 
 
 def _counting(laid: Pack) -> frozenset[tuple[int, int]]:

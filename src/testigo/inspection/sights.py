@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from testigo.encoding import ClassEncoder, ImageEncoder
 from testigo.inspection import choosing, strange
 from testigo.inspection.choosing import Chosen
 from testigo.inspection.lengths import Lengths, measure
 from testigo.inspection.material import SPLITS, Material
-from testigo.inspection.page import AT_MOST_ROWS, Fact, Sight
-from testigo.inspection.seeing import SeenPack, SeenRow, see_pack, see_row
+from testigo.inspection.page import AT_MOST_ROWS, Fact, Kind, Sight
+from testigo.inspection.seeing import SeenPack, SeenRow, see_batch, see_pack, see_row
 from testigo.inspection.wording import POLICIES
 from testigo.tasks import is_answered_by_head
 from testigo.training.order import Order, microbatches
@@ -31,8 +32,10 @@ def sight(
 ) -> Sight:
     """Everything that a page shows; `samples` are the rows that stand first, `folder` is that of the encoding."""
     campaign, seed = material.campaign, material.campaign.seeds[0]
-    lengths = measured(material, reporter)
-    longest = [one for split in SPLITS for one in choosing.longest(material, split, material.rows(split), N_LONGEST)]
+    has_lengths = not isinstance(material.encoder, ImageEncoder)
+    lengths = measured(material, reporter) if has_lengths else None
+    splits = SPLITS if has_lengths else ()
+    longest = [one for split in splits for one in choosing.longest(material, split, material.rows(split), N_LONGEST)]
     known = {split: strange.kept(folder, split, material.rows(split)) for split in SPLITS}
     losses = {row_id: own for one in known.values() for row_id, own in one.tokens.items()}
     strangest = [
@@ -55,6 +58,7 @@ def sight(
         strangest_note="; ".join(
             f"{split}: measured on {len(one.tokens)} of {one.of} rows" for split, one in known.items() if one.tokens
         ),
+        kind=kind_of(material),
         microbatch=first_microbatch(material, seed),
         seed=seed,
         lengths=lengths,
@@ -62,6 +66,13 @@ def sight(
         raw_seed=raw_seed,
         confirmed=confirmed,
     )
+
+
+def kind_of(material: Material) -> Kind:
+    """What counts in the loss, and of what: tokens of a text, the class of a text, or the class of an image."""
+    if isinstance(material.encoder, ImageEncoder):
+        return "image"
+    return "class" if isinstance(material.encoder, ClassEncoder) else "text"
 
 
 def measured(material: Material, reporter: Reporter) -> Lengths:
@@ -87,7 +98,7 @@ def first_microbatch(material: Material, seed: int) -> SeenPack | None:
     training, rows = material.campaign.training, material.rows("train")
     encoded = [material.encoded(row) for row in rows]
     kept = [row for row in encoded if row.n_tokens <= material.encoder.maximum_length]
-    if not kept or is_answered_by_head(material.campaign):
+    if not kept or isinstance(material.encoder, ImageEncoder):
         return None
     order = Order.planned(
         n_rows=len(kept),
@@ -100,7 +111,10 @@ def first_microbatch(material: Material, seed: int) -> SeenPack | None:
     )
     lengths = [row.n_tokens for row in kept]
     first = microbatches(order.rows_of(1), lengths, training.microbatch)[0]
-    return see_pack(material, material.laid_out([kept[place] for place in first]))
+    rows_of_it = [kept[place] for place in first]
+    if isinstance(material.encoder, ClassEncoder):
+        return see_batch(material.encoder, material.encoder.lay_out(rows_of_it))
+    return see_pack(material, material.laid_out(rows_of_it))
 
 
 def facts(material: Material) -> tuple[Fact, ...]:

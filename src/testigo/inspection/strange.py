@@ -11,7 +11,7 @@ from typing import Any
 from testigo.corpus import Row
 from testigo.disk import write_json
 from testigo.inspection.material import Material
-from testigo.training.start import Reporter, follow
+from testigo.training.start import Reporter, follow, to_end
 
 AT_MOST = 100
 PROGRESS = "progress.json"
@@ -77,7 +77,8 @@ def losses(
         )
         path = spec.write(folder / f"losses-{split}.spec.json")
         step = "losses under the base"
-        follow("testigo.inspection.worker", path, progress=folder / PROGRESS, step=step, reporter=reporter)
+        progress = folder / PROGRESS
+        to_end(follow("testigo.inspection.worker", path, progress=progress, step=step, reporter=reporter))
         known = _known(folder, split)
     return Losses({row.id: known[row.id] for row in chosen if row.id in known}, len(rows))
 
