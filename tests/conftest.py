@@ -27,6 +27,26 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     return tiny.Tiny(folder)
 
 
+@pytest.fixture(scope="session")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    """A campaign of texts before a class head: bases BERT and Llama."""
+    import classes
+    import torch
+
+    torch.set_num_threads(1)
+    return classes.texts(tmp_path_factory.mktemp("texts"))
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    """A campaign of images before a class head: bases ViT and ResNet."""
+    import classes
+    import torch
+
+    torch.set_num_threads(1)
+    return classes.images(tmp_path_factory.mktemp("images"))
+
+
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache of dequantised bases, empty and of this test alone."""

@@ -49,11 +49,10 @@ def found() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def pilot(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunPilot:
-    """A whole pilot in this process: what it would start as processes is called instead, so that it takes a second."""
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a pilot would start as processes is called instead, so that it takes a second."""
     from testigo.model import control
-    from testigo.pilot import export, worker
-    from testigo.pilot.verdict import judge_pilot
+    from testigo.pilot import export
     from testigo.training import worker as training
     from testigo.training.launchers import local
 
@@ -67,6 +66,13 @@ def pilot(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunPil
 
     monkeypatch.setattr(local, "finish", finish)
     monkeypatch.setattr(export, "_in_a_fresh_process", reproduce)
+
+
+@pytest.fixture
+def pilot(tiny: Tiny, tmp_path: Path, one_process: None) -> RunPilot:
+    """A whole pilot in this process."""
+    from testigo.pilot import worker
+    from testigo.pilot.verdict import judge_pilot
 
     def run(changes: Mapping[str, Any] | None = None) -> Verdict:
         spec = tiny.spec(changes)

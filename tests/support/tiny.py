@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -145,15 +146,16 @@ class Tiny:
     """A campaign folder with its bases and its corpus, and ways to make runs of it."""
 
     folder: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def campaign(self, changes: Mapping[str, Any] | None = None, **settings: Any) -> Campaign:
         """The campaign with changes by dotted key; `None` as a section's value leaves it out."""
         plain = json.loads(json.dumps(SETTINGS))
-        for key, value in {**(changes or {}), **settings}.items():
+        for key, value in {**self.settings, **(changes or {}), **settings}.items():
             section, place = plain, key.split(".")
             for name in place[:-1]:
                 section = section.setdefault(name, {})
-            section[place[-1]] = value
+            section[place[-1]] = copy.deepcopy(value)
             if key == "training.epochs":
                 plain["training"].pop("updates")
         path = self.folder / "campaign.yaml"

@@ -17,6 +17,7 @@ from transformers.utils import logging as transformers_logging
 
 from testigo.errors import ModelError
 from testigo.model.base import BaseFiles, file_sha256
+from testigo.model.device import random_state_kept
 from testigo.model.head import Head, begin_anew, head_modules, is_of_head, keep_statistics
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -144,7 +145,8 @@ def _load_with_head(files: BaseFiles, dtype: torch.dtype, head: Head) -> Loaded:
         # A decoder's head reads the last token that is no padding, and knows padding by this id alone.
         configuration.get_text_config().pad_token_id = pad_id_of(tokenizer)
     what = f"a model with a head for {head.reads} classes"
-    model, report = _from_pretrained(head.auto_class, files, dtype, what, configuration)
+    with random_state_kept():  # transformers draws values of its own for what is missing
+        model, report = _from_pretrained(head.auto_class, files, dtype, what, configuration)
     modules = head_modules(model)
     report = {kind: [str(key[0] if isinstance(key, tuple) else key) for key in keys] for kind, keys in report.items()}
     missing = [name for name in report.get("missing_keys", ()) if is_of_head(name, modules)]

@@ -13,6 +13,7 @@ from testigo.disk import write_atomically
 from testigo.gates import BalanceEvidence, DataEvidence, MemoryEvidence, from_json, gate_rules
 from testigo.gates.classes import ClassesEvidence
 from testigo.gates.trainer import TrainerEvidence
+from testigo.pilot.applies import applying
 from testigo.rules import Finding, Rule, Verdict, judge
 from testigo.tasks import is_answered_by_head
 from testigo.tasks.classes import CLASS_KINDS
@@ -49,9 +50,11 @@ def judge_evidence(
     """All gate rules (or those of some phases, and some codes), the campaign's own too, with its limits and waivers."""
     every = gate_rules(tuple(campaign.folder / file for file in campaign.rules.files))
     own = [rule for rule in every if _speaks_of(rule, campaign)]
-    rules = [rule for rule in own if not phases or rule.phase in phases or rule.code in also]
+    asked = tuple(rule for rule in own if not phases or rule.phase in phases or rule.code in also)
+    rules, not_applying = applying(asked, campaign)
     records = tuple(_promised(record, campaign) for record in evidence)
     verdict = judge(rules, records, limits=campaign.rules.limits, waivers=campaign.waive)
+    verdict = replace(verdict, not_checked=(*verdict.not_checked, *not_applying))
     ran_out = next((record.phase for record in records if isinstance(record, MemoryEvidence) and record.failed), None)
     return verdict if ran_out is None else _with_ways_out(verdict, campaign, ran_out)
 

@@ -1,0 +1,30 @@
+"""Which rules have nothing to say of a campaign, because of what it answers with and what it reads."""
+
+from __future__ import annotations
+
+from testigo.campaign import Campaign
+from testigo.rules import NotChecked, Rule
+from testigo.tasks import is_answered_by_head
+
+NOT_OF_A_HEAD = frozenset(
+    {"E102", "E103", "E104", "E105", "E106", "E107", "E108", "E109", "E110", "E111", "E121", "E124", "E125", "E126",
+     "E128", "E129", "F104", "F110", "V107", "V108", "V109", "V110"}
+)  # fmt: skip
+"""They speak of the tokens of an answer, of turns and of packs."""
+_OF_TOKENS = frozenset({"E101", "E117", "E120", "E122", "E123", "E127"})
+_OF_IMAGES = frozenset({"F135", "F136", "F137", "F138", "F139"})
+
+
+def applying(rules: tuple[Rule, ...], campaign: Campaign) -> tuple[tuple[Rule, ...], tuple[NotChecked, ...]]:
+    """The rules that can be judged, and those that do not apply, each with the reason."""
+    if not is_answered_by_head(campaign):
+        return rules, ()
+    why = dict.fromkeys(NOT_OF_A_HEAD, "does not apply: a class head answers, and no text is written")
+    if campaign.task.kind == "image-classification":
+        why |= dict.fromkeys(_OF_TOKENS, "does not apply: an image has no tokens")
+    else:
+        why |= dict.fromkeys(_OF_IMAGES, "does not apply: there are no images")
+    if campaign.training.augment is None:
+        why |= dict.fromkeys(("F138", "F139"), "does not apply: no augmentation is declared")
+    kept = tuple(rule for rule in rules if rule.code not in why)
+    return kept, tuple(NotChecked(rule.code, why[rule.code]) for rule in rules if rule.code in why)
