@@ -12,7 +12,6 @@ NOT_OF_A_HEAD = frozenset(
 )  # fmt: skip
 """They speak of the tokens of an answer, of turns and of packs."""
 _OF_TOKENS = frozenset({"E101", "E117", "E120", "E122", "E123", "E127"})
-_OF_IMAGES = frozenset({"F135", "F136", "F137", "F138", "F139"})
 
 
 def applying(rules: tuple[Rule, ...], campaign: Campaign) -> tuple[tuple[Rule, ...], tuple[NotChecked, ...]]:
@@ -22,8 +21,6 @@ def applying(rules: tuple[Rule, ...], campaign: Campaign) -> tuple[tuple[Rule, .
     why = dict.fromkeys(NOT_OF_A_HEAD, "does not apply: a class head answers, and no text is written")
     if campaign.task.kind == "image-classification":
         why |= dict.fromkeys(_OF_TOKENS, "does not apply: an image has no tokens")
-    else:
-        why |= dict.fromkeys(_OF_IMAGES, "does not apply: there are no images")
     if campaign.training.augment is None:
         why |= dict.fromkeys(("F138", "F139"), "does not apply: no augmentation is declared")
     kept = tuple(rule for rule in rules if rule.code not in why)
