@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -249,8 +248,8 @@ def test_a_control_that_diverged_ends_with_code_1_and_a_dossier_that_says_so(
     assert (refused.code, refused.problem["found"]) == (2, "none")
 
 
-def _diverged(spec: Path, *, on_start: Callable[[int], object], **options: Any) -> Work[dict[str, Any]]:
-    on_start(1)
+def _diverged(spec: Path, *, on_start: Any, **options: Any) -> Work[dict[str, Any]]:
+    on_start(pid=1, host=None)
     yield
     return {"state": "diverged", "cause": "the loss is nan", "updates": 3, "seconds": 1.0}
 

@@ -74,7 +74,7 @@ def test_a_run_is_recorded_before_it_starts_and_its_refusal_with_its_cause(
 
     def refused(*arguments: Any, on_start: Any, **options: Any) -> None:
         assert [run.state for run in grounds.ledger.runs()] == ["planned"]
-        on_start(1)
+        on_start(pid=1, host=None)
         raise ModelError(expected="the base", found="another base", where="there", action="restore it")
 
     monkeypatch.setattr(start, "train", refused)
@@ -105,7 +105,7 @@ def test_a_run_that_ended_is_never_trained_again(grounds: Grounds, monkeypatch: 
     from testigo.training import start
 
     def ended(*arguments: Any, on_start: Any, **options: Any) -> Work[dict[str, Any]]:
-        on_start(1)
+        on_start(pid=1, host=None)
         yield
         return {"state": state, "cause": "so it was", "updates": 6, "seconds": 1.0}
 
@@ -211,7 +211,7 @@ def test_the_last_words_of_a_worker_are_heard(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "start", worker)
-        start.to_end(start.train(folder / "spec.json", n_updates=1, reporter=heard, on_start=lambda pid: None))
+        start.to_end(start.train(folder / "spec.json", n_updates=1, reporter=heard, on_start=lambda pid, host: None))
     assert heard.steps == [(f"train {folder.name}", 0, 0), (f"train {folder.name}", 1, 1)]
     assert heard.said == ["  stop T101 non-finite: nan"]
 
@@ -259,7 +259,7 @@ def test_a_worker_that_the_system_ended_for_want_of_memory_is_an_end_and_the_cam
     from testigo.training.launchers import local
 
     def killed(spec: Path, *, on_start: Any, **options: Any) -> Work[dict[str, Any]]:
-        on_start(1)
+        on_start(pid=1, host=None)
         _append(spec.parent / "steps.jsonl", {"update": 1, "loss": 2.0, "seconds": 0.5})
         yield
         raise local.WorkerDied(-9, spec.parent / "log.txt", for_memory=True)
@@ -319,8 +319,9 @@ def test_runs_side_by_side_share_the_devices_out(
     machine = grounds.campaign.machine.model_copy(update={"processes": processes, "parallel": parallel})
     grounds.campaign = grounds.campaign.model_copy(update={"machine": machine})
     assert train.at_once(grounds) == at_once
-    places = [train.devices_at(place, grounds) for place in range(at_once)]
-    assert [None if place is None else list(place) for place in places] == devices
+    places = [train.placement_at(place, grounds) for place in range(at_once)]
+    assert [None if place.devices is None else list(place.devices) for place in places] == devices
+    assert {place.processes for place in places} == {processes}
 
 
 def test_more_processes_than_devices_are_refused_before_anything_starts(
@@ -333,4 +334,4 @@ def test_more_processes_than_devices_are_refused_before_anything_starts(
     machine = grounds.campaign.machine.model_copy(update={"processes": 4})
     grounds.campaign = grounds.campaign.model_copy(update={"machine": machine})
     with pytest.raises(WorkspaceError, match="a device for each of 4 processes"):
-        train.devices_at(0, grounds)
+        train.placement_at(0, grounds)

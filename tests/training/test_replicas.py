@@ -26,7 +26,7 @@ from tiny import updates, validations
 from testigo.disk import read_lines
 from testigo.errors import CampaignError
 from testigo.training import start
-from testigo.training.launchers import local
+from testigo.training.launchers import Placement, local
 from testigo.training.replicas import Replicas
 
 if TYPE_CHECKING:
@@ -136,7 +136,11 @@ LONG = {
 
 def started(tiny: Tiny, folder: Path) -> Any:
     work = start.train(
-        tiny.spec(LONG).write(folder), n_updates=4000, reporter=Silent(), on_start=lambda pid: None, processes=2
+        tiny.spec(LONG).write(folder),
+        n_updates=4000,
+        reporter=Silent(),
+        on_start=lambda pid, host: None,
+        placement=Placement(processes=2),
     )
     until(lambda: next(work, None) is None and len(updates(folder)) >= 12)
     return work

@@ -93,7 +93,7 @@ def test_a_killed_run_goes_on_bit_for_bit(
         process.kill()
         process.communicate()
     heard = Heard()
-    ended = start.to_end(start.train(spec, n_updates=60, reporter=heard, on_start=lambda _: None))
+    ended = start.to_end(start.train(spec, n_updates=60, reporter=heard, on_start=lambda pid, host: None))
     assert ended["final_weights_sha256"] == result(straight)["final_weights_sha256"], f"seed {seed}"
     assert {**ended, "seconds": 0} == {**result(straight), "seconds": 0}
     assert [line["update"] for line in updates(tmp_path)] == list(range(1, 61)), f"seed {seed}"

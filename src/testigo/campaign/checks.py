@@ -150,6 +150,14 @@ def _processes(known: Known) -> Iterator[Fault]:
         )
 
 
+def _cluster(known: Known) -> Iterator[Fault]:
+    launcher = known("machine.launcher")
+    for key, takers in (("memory_gib", ("ray", "slurm")), ("slurm", ("slurm",))):
+        if "machine.launcher" in known and known(f"machine.{key}") and launcher not in takers:
+            expected = f"`launcher: {' or '.join(takers)}` beside `{key}`"
+            yield Fault(("machine", key), expected, f"`launcher: {launcher}`", f"set it, or remove `{key}`", "key")
+
+
 def _adapter_settings(known: Known) -> Iterator[Fault]:
     if known("model.adapter.method") != "full":
         return
@@ -367,6 +375,7 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     _length_of_outputs,
     _classes,
     _processes,
+    _cluster,
     _adapter_settings,
     _shares,
     split_faults,

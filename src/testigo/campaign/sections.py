@@ -378,8 +378,13 @@ class Machine(Section):
     """Data replicas: each takes its own rows of every update."""
     strategy: Literal["ddp", "fsdp"] = "ddp"
     """`ddp`: every process holds all of the state. `fsdp`: the state is sharded over the processes."""
-    launcher: Literal["local"] = "local"
-    """Who starts the processes: this machine."""
+    launcher: Literal["local", "ray", "slurm"] = "local"
+    """Who starts the workers: this machine; the Ray cluster that `RAY_ADDRESS` names (without it: one that runs here,
+    or one that is started); or Slurm. A cluster's nodes see workspace, campaign and base at the same paths."""
+    memory_gib: float | None = Field(default=None, gt=0)
+    """What a run asks a cluster for, in GiB of main memory."""
+    slurm: dict[str, Any] = Field(default_factory=dict)
+    """Parameters of Slurm jobs by the names that submitit gives them, such as `slurm_partition` and `timeout_min`."""
     parallel: Literal["auto"] | Count = "auto"
     """How many runs go on side by side, each on a device of its own. `auto`: as many as there are GPUs, or one."""
 

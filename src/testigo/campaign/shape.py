@@ -12,7 +12,7 @@ from testigo.campaign.document import Place
 from testigo.campaign.fault import Fault
 from testigo.campaign.wording import describe, expects, field_of, keys_of, names_of, section_of, suggestion
 
-_PLANNED = ("wandb", "mlflow", "trackio", "torchrun", "ray", "slurm")
+_PLANNED = ("wandb", "mlflow", "trackio")
 """Words that are meant to be understood one day, and are refused until then."""
 
 

@@ -17,7 +17,7 @@ from testigo.ledger import kinds
 from testigo.model.base import file_sha256
 from testigo.pilot.verdict import judge_pilot
 from testigo.rules import Finding, Verdict, judge
-from testigo.training.launchers.local import Devices
+from testigo.training.launchers import HERE, Placement
 from testigo.training.start import Work, follow, to_end
 from testigo.watch import all_rules
 from testigo.watch.outputs import Outputs
@@ -38,7 +38,7 @@ def baseline(grounds: Grounds, split: str = "validation") -> Path:
 
 
 def evaluate(
-    grounds: Grounds, planned: PlannedRun, split: str = "validation", *, devices: Devices = None
+    grounds: Grounds, planned: PlannedRun, split: str = "validation", *, placement: Placement = HERE
 ) -> Work[Path | None]:
     """The outputs of a run's best checkpoint on a split; None when the run did not end well."""
     weights = grounds.best_weights(planned)
@@ -47,7 +47,7 @@ def evaluate(
     run = grounds.spec(planned).run_id
     out = grounds.workspace.run(run) / "predictions"
     made = yield from _evaluate(
-        grounds, planned.campaign, out, split, run, weights=weights, seed=planned.seed, devices=devices
+        grounds, planned.campaign, out, split, run, weights=weights, seed=planned.seed, placement=placement
     )
     verdict = judge(all_rules(), [Outputs.from_lines(read_lines(made))], limits=grounds.campaign.rules.limits)
     for finding in verdict.findings:
@@ -67,7 +67,7 @@ def _evaluate(
     *,
     weights: Path | None,
     seed: int,
-    devices: Devices = None,
+    placement: Placement = HERE,
 ) -> Work[Path]:
     made = out / f"{split}.jsonl"
     if not made.exists():
@@ -88,7 +88,7 @@ def _evaluate(
             progress=out / PROGRESS,
             step=f"evaluate {name}",
             reporter=grounds.reporter,
-            devices=devices,
+            placement=placement,
         )
     return made
 

@@ -91,8 +91,8 @@ def open_test(grounds: Grounds, *, reason: str, confirmed: bool) -> Comparison |
 
 def _trained_and_evaluated(grounds: Grounds, planned: PlannedRun) -> Callable[[int], Work[None]]:
     def work(place: int) -> Work[None]:
-        devices = train.devices_at(place, grounds)
-        yield from train.train(grounds, planned, devices=devices)
-        yield from measure.evaluate(grounds, planned, devices=devices)
+        placement = train.placement_at(place, grounds)
+        yield from train.train(grounds, planned, placement=placement)
+        yield from measure.evaluate(grounds, planned, placement=placement)
 
     return work

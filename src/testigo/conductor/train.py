@@ -7,20 +7,21 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from testigo.campaign import Campaign, PlannedRun
+from testigo.campaign import Campaign, PlannedRun, planned_runs
 from testigo.conductor.grounds import Grounds
 from testigo.errors import Interrupted, LedgerError, TestigoError, WorkspaceError
 from testigo.training import start
-from testigo.training.launchers import local
-from testigo.training.launchers.local import Devices
+from testigo.training.launchers import HERE, Placement, local
 from testigo.training.order import Order
 from testigo.training.start import Work
 
 # A worker whose starter was killed ends after its update or validation; this is how long the next start waits for it.
 PATIENCE_SECONDS = 600.0
+ATTEMPTS = 3
+"""How often a run is begun in one start of the campaign when the nodes under it are lost."""
 
 
-def train(grounds: Grounds, planned: PlannedRun, *, devices: Devices = None) -> Work[None]:
+def train(grounds: Grounds, planned: PlannedRun, *, placement: Placement = HERE) -> Work[None]:
     """One run to its end, from where it stood. Every end is recorded, none is replaced.
 
     A worker that the system ended for want of memory is such an end too: the campaign goes on with the next run.
@@ -37,58 +38,65 @@ def train(grounds: Grounds, planned: PlannedRun, *, devices: Devices = None) -> 
     elif run.state not in ("planned", "interrupted"):
         return
     path = spec.write(grounds.workspace.run(spec.run_id))
-    try:
-        result = yield from start.train(
-            path,
-            n_updates=n_updates(planned.campaign, grounds.corpus.counts["train"]),
-            reporter=grounds.reporter,
-            on_start=lambda pid: ledger.start_run(spec.run_id, pid=pid),
-            devices=devices,
-            processes=planned.campaign.machine.processes,
-        )
-    except (TestigoError, local.WorkerDied, OSError, KeyboardInterrupt, GeneratorExit) as stopped:
-        if isinstance(stopped, local.WorkerDied) and stopped.for_memory:
-            updates, seconds = grounds.progress_of(spec.run_id)
-            result = {"state": "out-of-memory", "cause": str(stopped), "updates": updates, "seconds": seconds}
+    for attempts_left in reversed(range(ATTEMPTS)):
+        try:
+            result = yield from start.train(
+                path,
+                n_updates=n_updates(planned.campaign, grounds.corpus.counts["train"]),
+                reporter=grounds.reporter,
+                on_start=lambda pid, host: ledger.start_run(spec.run_id, pid=pid, host=host),
+                placement=placement,
+            )
             return _record(grounds, spec.run_id, result)
-        with suppress(LedgerError):  # a full disk: the next start finds the process gone, and records it then
-            updates, seconds = grounds.progress_of(spec.run_id)
-            ledger.end_run(spec.run_id, state="interrupted", cause=_cause(stopped), updates=updates, seconds=seconds)
-        raise
-    return _record(grounds, spec.run_id, result)
+        except (TestigoError, local.WorkerDied, OSError, KeyboardInterrupt, GeneratorExit) as stopped:
+            if isinstance(stopped, local.WorkerDied) and stopped.for_memory:
+                return _record(grounds, spec.run_id, {"state": "out-of-memory", "cause": str(stopped)})
+            with suppress(LedgerError):  # a full disk: the next start finds the process gone, and records it then
+                _record(grounds, spec.run_id, {"state": "interrupted", "cause": _cause(stopped)})
+            if not (isinstance(stopped, local.WorkerDied) and stopped.elsewhere and attempts_left):
+                raise
 
 
 def _record(grounds: Grounds, run: str, result: dict[str, Any]) -> None:
-    grounds.ledger.end_run(run, **{name: result[name] for name in ("state", "cause", "updates", "seconds")})
+    """An end, with what the journal says of updates and seconds where the worker could not."""
+    updates, seconds = grounds.progress_of(run) if "updates" not in result else (result["updates"], result["seconds"])
+    grounds.ledger.end_run(run, state=result["state"], cause=result["cause"], updates=updates, seconds=seconds)
     grounds.reporter.say(f"run {run}: {result['state']} ({result['cause']})")
 
 
 def at_once(grounds: Grounds) -> int:
-    """How many runs go on side by side."""
+    """How many runs go on side by side; a cluster is given all of them, and says itself when each may begin."""
     machine = grounds.campaign.machine
-    return max(_n_accelerators() // machine.processes, 1) if machine.parallel == "auto" else machine.parallel
+    if machine.parallel != "auto":
+        return machine.parallel
+    if machine.launcher != "local":
+        return len(planned_runs(grounds.campaign))
+    return max(_n_accelerators() // machine.processes, 1)
 
 
-def devices_at(place: int, grounds: Grounds) -> Devices:
-    """The accelerators of a run's place among those that go on; None where runs need not share several.
+def placement_at(place: int, grounds: Grounds) -> Placement:
+    """Where the run of a place among those that go on is trained; runs that share several devices get their own.
 
     Raises
     ------
     WorkspaceError
         When there are fewer devices than processes.
     """
-    n_devices, n_processes = _n_accelerators(), grounds.campaign.machine.processes
-    if 0 < n_devices < n_processes:
+    machine = grounds.campaign.machine
+    if machine.launcher != "local":
+        return Placement(machine.launcher, None, machine.processes, machine.memory_gib, machine.slurm)
+    n_devices = _n_accelerators()
+    if 0 < n_devices < machine.processes:
         raise WorkspaceError(
-            expected=f"a device for each of {n_processes} processes",
+            expected=f"a device for each of {machine.processes} processes",
             found=f"{n_devices} on this machine",
             where="machine.processes",
             action="lower it, and raise training.accumulation so that the examples per update stay",
         )
     if n_devices < 2 or at_once(grounds) < 2:
-        return None
-    first = place % (n_devices // n_processes) * n_processes
-    return range(first, first + n_processes)
+        return Placement(processes=machine.processes)
+    first = place % (n_devices // machine.processes) * machine.processes
+    return Placement(devices=range(first, first + machine.processes), processes=machine.processes)
 
 
 def _n_accelerators() -> int:

@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from testigo.training.launchers import local
-from testigo.training.launchers.local import Devices
+from testigo.training import launchers
+from testigo.training.launchers import HERE, Placement, local
+from testigo.training.launchers.placement import OnStart
 
 T = TypeVar("T")
 
@@ -70,38 +71,34 @@ def train(
     *,
     n_updates: int,
     reporter: Reporter,
-    on_start: Callable[[int], object],
-    devices: Devices = None,
-    processes: int = 1,
+    on_start: OnStart,
+    placement: Placement = HERE,
 ) -> Work[dict[str, Any]]:
-    """Run the training worker of a spec to its end; its result.
-
-    Parameters
-    ----------
-    devices
-        The accelerators that the worker sees; None shows it all.
-    processes
-        How many train the run together.
-    """
+    """Run the training worker of a spec to its end; its result."""
     folder = spec.parent
     (folder / "result.json").unlink(missing_ok=True)
     listen = _listener(folder, n_updates, reporter)
     reporter.progress(f"train {folder.name}", 0, 0, "the model is loaded")
     command = ["testigo.training.worker", str(spec)]
-    if processes > 1:
-        command = ["testigo.training.launchers.torchrun", str(processes), str(spec)]
-    worker = local.start(*command, log=folder / "log.txt", on_start=on_start, devices=devices)
+    if placement.processes > 1:
+        command = ["testigo.training.launchers.torchrun", str(placement.processes), str(spec)]
+    worker = launchers.start(placement, *command, log=folder / "log.txt", on_start=on_start)
     try:
         for _ in worker:
             listen()
             yield
     except local.WorkerDied:
-        if not (folder / "result.json").exists():  # one of several processes may have told how the run ended
-            raise
+        if _told(folder).get("state", "interrupted") == "interrupted":
+            raise  # else one of several processes has told how the run ended
     finally:
         worker.close()
         listen()  # its last words, between the last look and its end
-    result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    return _told(folder)
+
+
+def _told(folder: Path) -> dict[str, Any]:
+    path = folder / "result.json"
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return result
 
 
@@ -125,7 +122,7 @@ def _listener(folder: Path, n_updates: int, reporter: Reporter) -> Callable[[], 
 
 
 def follow(
-    module: str, spec: Path, *, progress: Path, step: str, reporter: Reporter, devices: Devices = None
+    module: str, spec: Path, *, progress: Path, step: str, reporter: Reporter, placement: Placement = HERE
 ) -> Work[None]:
     """Run another worker to its end; `progress` is the small file in which it tells how far it is."""
     progress.unlink(missing_ok=True)  # what an earlier worker told
@@ -139,7 +136,7 @@ def follow(
                 reporter.progress(step, len(told["phases"]), len(told["of"]), told["now"])
 
     reporter.progress(step, 0, 0, "the model is loaded")
-    worker = local.start(module, str(spec), log=spec.with_name("log.txt"), devices=devices)
+    worker = launchers.start(placement, module, str(spec), log=spec.with_name("log.txt"), on_start=_unheard)
     try:
         for _ in worker:
             listen()
@@ -147,6 +144,10 @@ def follow(
     finally:
         worker.close()
         listen()
+
+
+def _unheard(pid: int, host: str | None) -> None:
+    """Only runs are recorded when they start."""
 
 
 class Tail:

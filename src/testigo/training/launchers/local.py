@@ -59,10 +59,11 @@ def only(devices: Devices) -> dict[str, str]:
 class WorkerDied(Exception):
     """A worker ended without a result: by a signal, or by an error of ours. The log has its last words."""
 
-    def __init__(self, exit_code: int, log: Path, *, for_memory: bool = False) -> None:
-        self.exit_code, self.log, self.for_memory = exit_code, log, for_memory
+    def __init__(self, exit_code: int, log: Path, *, for_memory: bool = False, elsewhere: bool = False) -> None:
+        self.exit_code, self.log, self.for_memory, self.elsewhere = exit_code, log, for_memory, elsewhere
         how = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
         why = ": the system's memory had run out" if for_memory else ""
+        how = "the loss of its node" if elsewhere else how
         super().__init__(f"the worker ended by {how}{why}; its last words are in {log}")
 
 
@@ -146,22 +147,33 @@ def start(
                     process.wait(0.2)
         finally:
             _end(process)
-    if process.returncode == 0:
+    for_memory = process.returncode == -signal.SIGKILL and n_killed_for_memory() > killed_before
+    judge_end(process.returncode, log, begin, for_memory=for_memory)
+
+
+def judge_end(exit_code: int, log: Path, begin: int, *, for_memory: bool = False) -> None:
+    """Raise what a worker's end means; nothing when it ended well.
+
+    Parameters
+    ----------
+    begin
+        Where in the log its words begin [bytes].
+    """
+    if exit_code == 0:
         return
     with log.open("rb") as file:
         file.seek(begin)
         error = reported_in(file.read().decode("utf-8", "replace"))
     if error is not None:
         raise error
-    if process.returncode == 3:
+    if exit_code == 3:
         raise Interrupted(
             expected="the run to go on to its end",
             found="it was asked to stop; it saved a checkpoint",
             where=str(log.parent),
             action="run the same command again to go on",
         )
-    for_memory = process.returncode == -signal.SIGKILL and n_killed_for_memory() > killed_before
-    raise WorkerDied(process.returncode, log, for_memory=for_memory)
+    raise WorkerDied(exit_code, log, for_memory=for_memory)
 
 
 def finish(module: str, *arguments: str, log: Path, on_start: Callable[[int], object] = lambda pid: None) -> None:
