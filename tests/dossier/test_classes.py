@@ -15,9 +15,11 @@ from testigo.dossier import read_record
 from testigo.dossier.card import front_matter, model_card
 from testigo.dossier.class_pictures import Reliability, confusion, reliability
 from testigo.dossier.classes import classes_in, clean_in
+from testigo.dossier.comparison_facts import recomputed
 from testigo.dossier.language import LANGUAGES
 from testigo.dossier.record import Record
 from testigo.dossier.report import html
+from testigo.dossier.run_facts import mean_scores
 from testigo.judgement import compare
 
 NAMES = ["billing", "<b>login</b>", "returns & co", "security"]
@@ -100,6 +102,24 @@ def test_both_pictures_say_in_words_what_they_show_and_have_their_table(record: 
     assert sum(label.startswith("Confusion after training: ") for label in labels) == 2, "wide and narrow"
     assert sum("calibration error" in label for label in labels) == 2
     assert "1. &lt;b&gt;login&lt;/b&gt;" in page
+
+
+def test_a_runs_scores_hold_what_all_rows_have_together() -> None:
+    scores = mean_scores(lines(2, 0.8, None), METRICS)
+    assert set(scores) == {"accuracy", "macro_f1"}
+    assert scores["macro_f1"] < scores["accuracy"], "the rare class is learned least"
+    without = [{key: value for key, value in line.items() if key != "target"} for line in lines(2, 0.8, None)]
+    assert set(mean_scores(without, METRICS)) == {"accuracy"}
+
+
+def test_the_statistics_are_found_again_from_the_rows(record: Record) -> None:
+    assert record.comparison is not None
+    read = {record.comparison.baseline_file: lines(1, 0.1, 0.4), record.comparison.tuned_file: lines(2, 0.8, 0.9)}
+    alone = replace(record.comparison, variant_files={}, seed_files={})
+    assert recomputed(alone, lambda file: read[file], record.plan, record.hypothesis) == []
+    read[record.comparison.tuned_file][5]["output"] = "security"
+    told = recomputed(alone, lambda file: read[file], record.plan, record.hypothesis)
+    assert any(line.startswith("classes.control.") for line in told)
 
 
 def test_other_tasks_have_no_such_section(told: Any) -> None:

@@ -93,18 +93,12 @@ class ToolCalling:
 
     def answer(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The expected calls as the assistant's message that a chat template takes."""
-        required = {tool.name: tool.required for tool in read_definitions(fields[self.tools_field])}
-        expected = read_expected(fields[self.target_field])
-        calls = [one.example(required.get(one.name, ())) for one in expected]
-        called = [{"name": call.name, "arguments": call.arguments} for call in calls]
-        return {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": c} for c in called]}
+        called = [{"type": "function", "function": call} for call in self._calls(fields)]
+        return {"role": "assistant", "content": "", "tool_calls": called}
 
     def target(self, fields: Mapping[str, Any]) -> str:
         """The expected calls as one compact JSON list: of each argument the first allowed value."""
-        required = {tool.name: tool.required for tool in read_definitions(fields[self.tools_field])}
-        expected = read_expected(fields[self.target_field])
-        calls = [one.example(required.get(one.name, ())) for one in expected]
-        return _compact([{"name": call.name, "arguments": call.arguments} for call in calls])
+        return _compact(self._calls(fields))
 
     def label_of(self, fields: Mapping[str, Any]) -> int:
         """Calls are no class."""
@@ -140,6 +134,12 @@ class ToolCalling:
         if self.order == "kept":
             return sum(map(agree, expected, found))
         return matched([[agree(one, call) for call in found] for one in expected])
+
+    def _calls(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+        required = {tool.name: tool.required for tool in read_definitions(fields[self.tools_field])}
+        expected = read_expected(fields[self.target_field])
+        calls = [one.example(required.get(one.name, ())) for one in expected]
+        return [{"name": call.name, "arguments": call.arguments} for call in calls]
 
     def _input_problems(self, fields: Mapping[str, Any]) -> list[str]:
         value = fields.get(self.input)
