@@ -72,7 +72,7 @@ def _covered(words: Tokens, one: int, other: int, shape: Shape, shared: Hashes) 
 
 
 def _repeated(texts: Texts, shared: Hashes) -> tuple[Places, Hashes]:
-    """Each 8-gram that stands in several texts, once a text; those that many share are left out."""
+    """Each 8-gram that occurs several times, once a text; those that many texts share are left out."""
     places, hashes = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
     for part in range(PARTS):
         repeated = _seen_twice(texts, part)
@@ -92,11 +92,10 @@ def _repeated(texts: Texts, shared: Hashes) -> tuple[Places, Hashes]:
 
 
 def _seen_twice(texts: Texts, part: int) -> Hashes:
-    """Sorted 8-grams of a part that stand in more than one text."""
+    """Sorted 8-grams of a part that occur more than once."""
     own = [np.zeros(0, np.uint64)]
-    for where, grams in texts.words.grams(GRAM):
-        kept = grams >> np.uint64(62) == part
-        own.append(distinct_a_text(where[kept], grams[kept])[1])
+    for _, grams in texts.words.grams(GRAM):
+        own.append(grams[grams >> np.uint64(62) == part])
     ordered = np.sort(np.concatenate(own))
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 

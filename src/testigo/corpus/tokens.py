@@ -93,12 +93,13 @@ def character_tokens(texts: Sequence[str]) -> Tokens:
 
 
 def distinct_a_text(texts: Places, hashes: Hashes) -> tuple[Places, Hashes]:
-    """Each pair of a text and a hash once, ordered by text."""
-    order = np.lexsort((hashes, texts))
-    texts, hashes = texts[order], hashes[order]
-    first = np.ones(len(texts), dtype=bool)
-    first[1:] = (texts[1:] != texts[:-1]) | (hashes[1:] != hashes[:-1])
-    return texts[first], hashes[first]
+    """Each pair of a text and a hash once, in no order of meaning."""
+    both = _mixed(hashes + texts.astype(np.uint64) * _STEP)
+    order = np.argsort(both)
+    ordered = both[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return texts[order[first]], hashes[order[first]]
 
 
 def among(values: Hashes, ordered: Hashes) -> npt.NDArray[np.bool_]:
