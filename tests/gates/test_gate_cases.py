@@ -12,6 +12,7 @@ from testigo.gates import (
     BalanceEvidence,
     ClassesEvidence,
     DataEvidence,
+    DuplicateEvidence,
     ExportEvidence,
     ForwardEvidence,
     MemoryEvidence,
@@ -205,6 +206,9 @@ HEALTHY: dict[type, Any] = {
         answers=4,
         finite=True,
     ),
+    DuplicateEvidence: DuplicateEvidence(
+        left_training=(), left_kinds={}, passages=(), chosen_and_tested=(), unclean={"validation": 0, "test": 0}
+    ),
     SplitEvidence: SplitEvidence(
         unit="customer",
         rows={"train": 40, "validation": 10, "test": 10},
@@ -276,6 +280,9 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "D103": ({"exact_copies": (("a", "v"),)}, {"near_copies": (("a", "v"),)}),
     "D104": ({"near_copies": (("a", "v"),)}, {"exact_copies": (("a", "v"),)}),
     "D105": ({"conflicts": (("a", "b"),)}, {"exact_copies": (("a", "b"),)}),
+    "D131": ({"left_training": (("t1", "v1"),), "left_kinds": {"near": 1}}, {"unclean": {"validation": 2, "test": 0}}),
+    "D132": ({"passages": (("t1", "v1"),)}, {"left_training": (("t1", "v1"),), "left_kinds": {"exact": 1}}),
+    "D133": ({"chosen_and_tested": (("v1", "x1"),)}, {"passages": (("t1", "x1"),)}),
     "D141": (
         {"shares": {"train": (0.7, 0.62), "validation": (0.15, 0.22), "test": (0.15, 0.16)}, "better_seed": 12},
         {"shares": {"train": (0.7, 0.66), "validation": (0.15, 0.19), "test": (0.15, 0.15)}},

@@ -18,6 +18,7 @@ RULES = all_rules()
 
 LETTERS = {
     "SplitEvidence": "D",
+    "DuplicateEvidence": "D",
     "DataEvidence": "DE",
     "BalanceEvidence": "D",
     "ClassesEvidence": "F",

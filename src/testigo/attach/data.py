@@ -9,6 +9,7 @@ from typing import Any
 
 from testigo.attach import tokens
 from testigo.attach.bench import Bench
+from testigo.attach.copies import copies
 from testigo.attach.labels import conflicts, first_label, labels_shifted
 from testigo.attach.rows import IGNORED, SeenRow, Split, numbers, padding_in_loss, places_in_batch
 from testigo.gates.data import DataEvidence
@@ -30,6 +31,7 @@ def collect(bench: Bench) -> DataEvidence:
     n_tokens = sum(len(row.ids) for row in bench.train.rows)
     n_supervised = sum(row.n_supervised(bench.shift) for row in bench.train.rows)
     cut = _cut_by_length(bench, ends)
+    exact, near = copies(bench)
     return DataEvidence(
         n_rows={split.name: split.n_rows for split in splits if split.n_rows is not None} or None,
         vocabulary_size=size,
@@ -50,7 +52,8 @@ def collect(bench: Bench) -> DataEvidence:
         dropped=_dropped(bench),
         longest={split.name: _longest(split) for split in splits if split.rows} if bench.run else None,
         longest_run=tuple(sorted(bench.run)),
-        exact_copies=_copies(bench),
+        exact_copies=exact,
+        near_copies=near,
         conflicts=conflicts(bench.train.rows) if answers else None,
         unknown_tokens=_unknown(tokenizer, rows),
     )
@@ -189,14 +192,6 @@ def _padding(splits: Sequence[Split]) -> tuple[str, ...]:
 def _longest(split: Split) -> tuple[str, int]:
     row = max(split.rows, key=lambda row: (row.size, -row.index))
     return row.id, row.size
-
-
-def _copies(bench: Bench) -> tuple[tuple[str, str], ...] | None:
-    """Validation rows that are training rows token for token, among those that were looked at."""
-    if not bench.evaluation or not any(row.ids for row in bench.train.rows):
-        return None
-    seen = {row.ids: row.id for row in reversed(bench.train.rows) if row.ids}
-    return tuple((seen[row.ids], row.id) for split in bench.evaluation for row in split.rows if row.ids in seen)
 
 
 def answers_ended(bench: Bench) -> tuple[int, int] | None:

@@ -114,7 +114,8 @@ class _Run:
         self.evidence: list[object] = []
         self.failed_step = ""
         self.unchecked: dict[str, str] = {}
-        self.why = {"no SplitEvidence was collected": "the rows were split before the Trainer saw them"}
+        before = "the rows were split before the Trainer saw them"
+        self.why = {f"no {name} was collected": before for name in ("SplitEvidence", "DuplicateEvidence")}
 
     def go(self, trainer: Any, kept: Any) -> None:
         """Every phase in order; a phase that cannot run does not keep the next from running."""

@@ -10,13 +10,14 @@ from testigo.corpus.assignment import assign, prove, refuse_empty, unit_of
 from testigo.corpus.checking import check_rows
 from testigo.corpus.cleaning import Cleaned, clean
 from testigo.corpus.images import examine, is_image
-from testigo.corpus.leaks import drop_copies, settle_leaks, told_duplicates
+from testigo.corpus.leaks import drop_copies, settle_leaks
 from testigo.corpus.pairs import Found
 from testigo.corpus.reading import Reading, read_into
 from testigo.corpus.row import Part, PlacedRow, Row, digest_of
 from testigo.corpus.searching import find_duplicates
 from testigo.corpus.splitting import TOLERANCE
 from testigo.corpus.storage import FILES, FORMAT, Corpus, close_seal, find_fault, open_corpus, rename_unit, write_corpus
+from testigo.corpus.telling import pairs_table, told_duplicates
 from testigo.errors import DataError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
     settled = settle_leaks(assigned.splits, _between(found, assigned.splits), copies.kept, campaign)
     splits = settled.splits
     refuse_empty(splits, [one.row for one in copies.kept if one.part == "source"], assigned.facts)
+    every = found.and_also(copies.exact)
     manifest = {
         "fingerprint": fingerprint,
         "sources": reading.sources,
@@ -81,13 +83,13 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
         + copies.dropped
         + assigned.dropped
         + settled.dropped,
-        "duplicates": told_duplicates(found.and_also(copies.exact), splits, placed, campaign),
+        "duplicates": told_duplicates(every, splits, placed, campaign, settled.leaks),
         "split_rule": _rule(campaign),
         "split": {**assigned.facts, "proofs": prove(splits, found.pairs, assigned.facts.get("time"))},
         **({"images": images} if images else {}),
     }
     roots = {one.row.id: one.root for one in copies.kept if one.root and is_image(one.row.fields[campaign.task.input])}
-    manifest = write_corpus(folder, splits, manifest, roots)
+    manifest = write_corpus(folder, splits, manifest, roots, pairs_table(every, splits))
     note = f"rebuilt, because {fault}" if fault else "built"
     return Corpus(fingerprint, folder, manifest, note)
 

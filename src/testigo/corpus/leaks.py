@@ -1,28 +1,32 @@
-"""What happens to duplicates: copies before the split, leaks into training after it, and what the manifest tells."""
+"""What happens to duplicates: copies before the split, leaks into training after it."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from testigo.corpus.duplicates import find_copies
-from testigo.corpus.pairs import KINDS, Found, Kind, Pair
+from testigo.corpus.pairs import Found, Kind, Pair
 from testigo.corpus.row import PlacedRow, Row
 from testigo.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from testigo.campaign import Campaign
 
-PAIRS_TOLD = 1000
-"""Pairs of a kind that the manifest names; `duplicates.parquet` holds all."""
-_FIELD: dict[Kind, str] = {
+FIELDS: dict[Kind, str] = {
     "exact": "exact",
     "near": "near_policy",
     "contained": "contained",
     "overlap": "overlap_policy",
     "conflicts": "conflicts",
+}
+_REASONS: dict[Kind, str] = {
+    "exact": "copy of evaluation row {}",
+    "near": "near copy of evaluation row {}",
+    "contained": "evaluation row {} with words added or left out",
+    "overlap": "text in common with evaluation row {}",
+    "conflicts": "another target than row {} with the same input",
 }
 _WORDS: dict[Kind, str] = {
     "exact": "copy",
@@ -43,11 +47,21 @@ class WithoutCopies:
 
 
 @dataclass(frozen=True)
+class Leak:
+    """A training row that says what another row says, by id, and what it was called."""
+
+    training: str
+    other: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
 class Settled:
-    """The splits after the policies, and a line for each row that left training."""
+    """The splits after the policies, a line for each row that left training, and the pairs for which it left."""
 
     splits: dict[str, list[Row]]
     dropped: list[dict[str, str]]
+    leaks: tuple[Leak, ...]
 
 
 def drop_copies(placed: Sequence[PlacedRow], campaign: Campaign) -> WithoutCopies:
@@ -95,7 +109,7 @@ def settle_leaks(
     """
     split_of = {row.id: name for name, rows in splits.items() for row in rows}
     where = {one.row.id: one.where for one in kept}
-    reasons: dict[str, str] = {}
+    leaks: dict[str, Leak] = {}
     problems = []
     for pair in found.pairs:
         policy = _policy(pair, campaign)
@@ -103,57 +117,26 @@ def settle_leaks(
             if policy == "refuse":
                 problems.append(_refused(pair, where, training, other, split_of[other]))
             elif policy == "drop":
-                reasons.setdefault(training, f"{_WORDS[pair.kind]}: row '{other}' of {split_of[other]}")
+                leaks.setdefault(training, Leak(training, other, pair.kind))
     if problems:
         raise DataError(problems=problems)
-    dropped = [{"where": where[row], "reason": reason, "row": row} for row, reason in sorted(reasons.items())]
-    left = {name: [row for row in rows if row.id not in reasons] for name, rows in splits.items()}
-    return Settled(left, dropped)
-
-
-def told_duplicates(
-    found: Found, splits: Mapping[str, Sequence[Row]], placed: Sequence[PlacedRow], campaign: Campaign
-) -> dict[str, Any]:
-    """What the manifest says: for each kind its policy, counts and first pairs; and the unclean evaluation rows."""
-    wanted = campaign.data.duplicates
-    split_of = {row.id: name for name, rows in splits.items() for row in rows}
-    file_of = {one.row.id: one.part for one in placed}
-    told: dict[str, Any] = {}
-    for kind in KINDS:
-        pairs = found.of(kind)
-        told[kind] = {
-            "policy": getattr(wanted, _FIELD[kind]) if kind in _FIELD else "report",
-            "count": len(pairs),
-            "parts": dict(sorted(Counter(pair.part for pair in pairs).items())),
-            "pairs": [_listed(pair) for pair in pairs[:PAIRS_TOLD]],
-            "between_files": [
-                [pair.one, pair.other] for pair in pairs[:PAIRS_TOLD] if file_of[pair.one] != file_of[pair.other]
-            ],
+    dropped = [
+        {
+            "where": where[row],
+            "reason": _REASONS[leak.kind].format(f"'{leak.other}'"),
+            "row": row,
         }
-    told["near"]["similarity"], told["overlap"]["coverage"] = wanted.near, wanted.overlap
-    told["unclean"] = _unclean(found, split_of)
-    return told
-
-
-def _listed(pair: Pair) -> list[Any]:
-    ids: list[Any] = [pair.one, pair.other]
-    return ids if pair.kind in ("exact", "conflicts") else [*ids, pair.similarity]
-
-
-def _unclean(found: Found, split_of: Mapping[str, str]) -> dict[str, list[str]]:
-    """Split -> ids of evaluation rows that have something in training, after all policies."""
-    unclean: dict[str, set[str]] = defaultdict(set)
-    for pair in found.pairs:
-        for one, other in ((pair.one, pair.other), (pair.other, pair.one)):
-            if split_of.get(one) == "train" and split_of.get(other) not in (None, "train"):
-                unclean[split_of[other]].add(other)
-    return {name: sorted(unclean[name]) for name in ("validation", "test")}
+        for row, leak in sorted(leaks.items())
+    ]
+    left = {name: [row for row in rows if row.id not in leaks] for name, rows in splits.items()}
+    across = tuple(leak for _, leak in sorted(leaks.items()) if split_of[leak.other] != "train")
+    return Settled(left, dropped, across)
 
 
 def _policy(pair: Pair, campaign: Campaign) -> str:
-    if pair.kind not in _FIELD or pair.part == "answer":
+    if pair.kind not in FIELDS or pair.part == "answer":
         return "report"  # another question with the same answer is no leak
-    policy: str = getattr(campaign.data.duplicates, _FIELD[pair.kind])
+    policy: str = getattr(campaign.data.duplicates, FIELDS[pair.kind])
     return policy
 
 
@@ -170,5 +153,5 @@ def _refused(pair: Pair, where: Mapping[str, str], training: str, other: str, sp
         "training rows that are no duplicates of evaluation rows" if split != "train" else "one target for an input",
         f"{_WORDS[pair.kind]}: row '{other}' of {split} at {where[other]}, similarity {pair.similarity:.2f}",
         f"{where[training]}, row '{training}'",
-        f"remove the row, or set `data.duplicates.{_FIELD[pair.kind]}: drop`",
+        f"remove the row, or set `data.duplicates.{FIELDS[pair.kind]}: drop`",
     )

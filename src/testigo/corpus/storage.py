@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -20,7 +20,11 @@ from testigo.corpus.row import Row, digest_of, file_digest
 from testigo.disk import write_atomically
 from testigo.errors import DataError, WorkspaceError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 FORMAT = 2
+DUPLICATES = "duplicates.parquet"
 INDEX = "index.parquet"
 """Ids, splits and digests of all rows, the sealed ones too: what changed is told without opening them."""
 SEALED_MODE = 0o400
@@ -139,11 +143,12 @@ def find_fault(folder: Path, fingerprint: str | None = None) -> str | None:
                 return f"{file} was changed"
         except OSError as error:
             return f"{file} cannot be read: {error.strerror}"
-    try:
-        if file_digest(folder / INDEX) != manifest.get("index_sha256"):
-            return f"{INDEX} was changed"
-    except OSError as error:
-        return f"{INDEX} cannot be read: {error.strerror}"
+    for file, sha256 in ((INDEX, manifest.get("index_sha256")), (DUPLICATES, manifest.get("duplicates_sha256"))):
+        try:
+            if (sha256 or file == INDEX) and file_digest(folder / file) != sha256:
+                return f"{file} was changed"
+        except OSError as error:
+            return f"{file} cannot be read: {error.strerror}"
     for name, n_files in manifest.get("images", {}).get("files", {}).items():
         if _n_files(folder / name) != n_files:  # each file's bytes are compared with their hash when it is opened
             return f"{name} holds {_n_files(folder / name)} files, not {n_files}"
@@ -155,6 +160,7 @@ def write_corpus(
     splits: Mapping[str, Sequence[Row]],
     manifest: Mapping[str, Any],
     roots: Mapping[str, Path] | None = None,
+    duplicates: pa.Table | None = None,
 ) -> dict[str, Any]:
     """Write a corpus beside its place, put it on the disk for good, and only then give it its name.
 
@@ -164,6 +170,8 @@ def write_corpus(
     ----------
     roots
         Row id -> the folder in which the paths of its images start. The files are copied into the corpus.
+    duplicates
+        All pairs of duplicates, by id; no texts.
 
     Raises
     ------
@@ -183,6 +191,12 @@ def write_corpus(
         whole["index_sha256"] = _write_index(aside / INDEX, splits)
         if "images" in whole:
             whole["images"] = {**whole["images"], "files": n_images}
+        if duplicates is not None:
+            import pyarrow.parquet as pq
+
+            pq.write_table(duplicates, aside / DUPLICATES)
+            _sync(aside / DUPLICATES)
+            whole["duplicates_sha256"] = file_digest(aside / DUPLICATES)
         whole["sha256"] = _own_digest(whole)
         (aside / "manifest.json").write_text(_text_of(whole), encoding="utf-8")
         for path in (

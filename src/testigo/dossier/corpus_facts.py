@@ -12,6 +12,7 @@ from testigo.dossier.record import CleaningStep, Data, Dropped, Source, Split
 from testigo.ledger import Event
 
 _ROWS_NAMED = 20
+_KINDS = {"contained": "with words added", "overlap": "overlapping", "passage": "with a passage in common"}
 _QUOTED = re.compile("'[^']*'")  # "copy of row 'o7'" is one reason, whatever the row
 _ORDER = {"train": 0, "validation": 1, "test": 2}
 
@@ -64,9 +65,9 @@ def _duplicates(value: object) -> dict[str, int]:
     """How many copies of each kind; a bare number is taken as it is, a list as its length."""
     counts: dict[str, int] = {}
     for kind, facts in value.items() if isinstance(value, Mapping) else ():
-        name = str(kind).replace("_", " ")
-        if name == "unclean":
+        if kind in ("unclean", "across", "shown", "sha256"):
             continue
+        name = _KINDS.get(str(kind), str(kind).replace("_", " "))
         if isinstance(facts, Mapping):
             counts[name] = whole(facts.get("count")) or len(facts.get("pairs") or ())
             if facts.get("between_files"):

@@ -16,6 +16,7 @@ from testigo.gates.balance import BalanceEvidence
 from testigo.gates.catalogue import all_rules, explain, gate_rules, rule_pages
 from testigo.gates.classes import ClassesEvidence
 from testigo.gates.data import DataEvidence
+from testigo.gates.duplicates import DuplicateEvidence
 from testigo.gates.evidence import Evidence, from_json, to_json
 from testigo.gates.export import ExportEvidence
 from testigo.gates.forward import ForwardEvidence
@@ -31,6 +32,7 @@ __all__ = [
     "BalanceEvidence",
     "ClassesEvidence",
     "DataEvidence",
+    "DuplicateEvidence",
     "Evidence",
     "ExportEvidence",
     "ForwardEvidence",

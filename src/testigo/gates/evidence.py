@@ -14,6 +14,7 @@ from testigo.gates.backward import BackwardEvidence
 from testigo.gates.balance import BalanceEvidence
 from testigo.gates.classes import ClassesEvidence
 from testigo.gates.data import DataEvidence
+from testigo.gates.duplicates import DuplicateEvidence
 from testigo.gates.export import ExportEvidence
 from testigo.gates.forward import ForwardEvidence
 from testigo.gates.memory import MemoryEvidence
@@ -27,6 +28,7 @@ Evidence: TypeAlias = (
     DataEvidence
     | ClassesEvidence
     | SplitEvidence
+    | DuplicateEvidence
     | BalanceEvidence
     | ForwardEvidence
     | BackwardEvidence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from testigo.campaign import Campaign
 from testigo.corpus import Corpus, Row
 from testigo.encoding import AnyRow, Encoder, Lengths
 from testigo.gates import Evidence, ValidationEvidence
+from testigo.gates.duplicates import duplicates_from, near_across
 from testigo.gates.splits import splits_from
 from testigo.model.base import BaseFiles
 from testigo.model.encoder import encoder_for
@@ -68,7 +69,9 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
     else:
         seen = classes.Seen(encoder, encoded, raw, lengths, config, new_head)
         evidence = [classes.data(seen), classes.agreement(seen)]
-    evidence += [splits_from(corpus.manifest), *balance(campaign, raw)]
+    manifest = corpus.manifest
+    evidence[0] = replace(evidence[0], near_copies=near_across(manifest))
+    evidence += [splits_from(manifest), duplicates_from(manifest), *balance(campaign, raw)]
     verdict = judge_evidence(evidence, campaign, phases=("data",), also=("V109", *_OF_CLASSES))
     summaries = {split: _summary(rows, lengths[split]) for split, rows in encoded.items()}
     return Checked(verdict, encoder, encoded, raw, summaries)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from testigo.disk import write_json
 from testigo.errors import exit_code_of
+from testigo.gates.duplicates import duplicates_from, near_across
 from testigo.gates.evidence import Evidence, to_json
 from testigo.gates.forward import ForwardEvidence
 from testigo.gates.splits import splits_from
@@ -74,8 +75,9 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
     bench = _bench(spec, prepared, folder)
     with phases.measure("data", f"{len(bench.session.rows)} + {len(bench.session.validation_rows)} rows"):
         collected = classes.data(bench.classes()) if bench.has_head else data.collect(bench.tensors())
-        evidence.append(collected)
-        evidence.append(splits_from(prepared.corpus.manifest))
+        manifest = prepared.corpus.manifest
+        collected = replace(collected, near_copies=near_across(manifest))
+        evidence += [collected, splits_from(manifest), duplicates_from(manifest)]
         evidence += balance(prepared.settings, {split: prepared.rows(split) for split in ("train", "validation")})
     with phases.measure("forward", f"{len(bench.sample)} short rows, six ways"):
         seen = _forward(bench, weights, evidence)
