@@ -44,7 +44,7 @@ def contained(texts: Texts) -> Iterator[tuple[int, int]]:
 
 def _rarest(texts: Texts, items: Places) -> Hashes:
     """For each item its word that stands in the fewest rows of the sample."""
-    known, counts = frequencies(texts.words, (0,), texts.sample)
+    known, counts = frequencies(texts.words, (0,), texts)
     rarest = np.empty(len(items), dtype=np.uint64)
     for number, item in enumerate(items):
         own = texts.words.grams_of(int(item), (0,))

@@ -50,9 +50,7 @@ class Evidence:
         self.texts = texts
         self.n_rows = sum(len(rows) for rows in texts.rows)
         self._sampled = frozenset(texts.sample.tolist())
-        self._tables = {
-            shape: frequencies(texts.words, shape, texts.sample) for shape in (_WORD, _TWO, _THREE, _AROUND)
-        }
+        self._tables = {shape: frequencies(texts.words, shape, texts) for shape in (_WORD, _TWO, _THREE, _AROUND)}
         self._weights = lru_cache(maxsize=10_000)(self._weighed)
 
     def is_more_than_chance(self, one: int, other: int, within: Mask | None = None) -> bool:

@@ -52,6 +52,7 @@ def near_texts(texts: Texts, similarity: float, engine: str = "local") -> Pairs:
         tuple(_letters(texts.normalised[text]) for text in short),
         tuple((int(text),) for text in short),
         np.flatnonzero(np.isin(short, texts.sample)),
+        texts.counted_as[short],
     )
     by_letter = _near(own, spelled, np.flatnonzero(spelled.lengths >= SHINGLE), similarity, engine)
     for (one, other), jaccard in by_letter.items():

@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 
 from testigo.corpus.duplicates import normalised
-from testigo.corpus.tokens import Hashes, Places, Shape, Tokens, distinct_a_text, word_tokens
+from testigo.corpus.tokens import BLOCK, Hashes, Places, Shape, Tokens, distinct_a_text, word_tokens
 
 SHARED_ROWS = 10
 SHARED_SHARE = 0.001
-SAMPLE = 20_000  # rows by which frequencies are estimated: a share of 0.001 is then 20 rows, give or take 4.5
+SAMPLE = BLOCK  # 20,000 rows by which frequencies are estimated: a share of 0.001 is then 20 rows, give or take 4.5
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Texts:
     rows: tuple[tuple[int, ...], ...]
     sample: Places
     """Places in `normalised` of the texts by which frequencies are estimated, ascending."""
+    counted_as: Places
+    """A number for each text: of texts with one number, each n-gram is counted once."""
 
     @classmethod
     def of(cls, values: Sequence[str], beside: Sequence[str] = ()) -> Texts:
@@ -38,14 +40,13 @@ class Texts:
         rows: dict[str, list[int]] = {}
         for place, value in enumerate(values):
             rows.setdefault(normalised(value), []).append(place)
-        firsts = [places[0] for places in rows.values()]
-        different: dict[str, int] = {}
-        for text, place in enumerate(firsts):
-            different.setdefault(beside[place] if beside else str(place), text)
-        counted = list(different.values()) if 4 * len(different) >= len(rows) else list(range(len(rows)))
-        chosen = np.unique(np.linspace(0, len(counted) - 1, min(len(counted), SAMPLE)).astype(np.int64))
-        sample = np.sort(np.array(counted, dtype=np.int64)[chosen])
-        return cls(tuple(rows), tuple(tuple(places) for places in rows.values()), sample)
+        sample = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.int64))
+        numbers: dict[str, int] = {}
+        if beside:
+            answers = [numbers.setdefault(beside[places[0]], len(numbers)) for places in rows.values()]
+        are_answers_different = 4 * len(numbers) >= len(rows) and bool(beside)
+        counted_as = np.array(answers if are_answers_different else range(len(rows)), dtype=np.int64)
+        return cls(tuple(rows), tuple(tuple(places) for places in rows.values()), sample, counted_as)
 
     @cached_property
     def words(self) -> Tokens:
@@ -58,14 +59,14 @@ class Texts:
         return max(SHARED_ROWS, round(SHARED_SHARE * len(self.sample)))
 
 
-def frequencies(tokens: Tokens, shape: Shape, sample: Places) -> tuple[Hashes, Places]:
+def frequencies(tokens: Tokens, shape: Shape, texts: Texts) -> tuple[Hashes, Places]:
     """Sorted n-grams of the sample, and in how many of its texts each stands."""
-    found = [distinct_a_text(*block)[1] for block in tokens.grams(shape, sample)]
+    found = [distinct_a_text(texts.counted_as[where], grams)[1] for where, grams in tokens.grams(shape, texts.sample)]
     hashes, counts = np.unique(np.concatenate([np.zeros(0, np.uint64), *found]), return_counts=True)
     return hashes, counts.astype(np.int64)
 
 
 def shared_grams(tokens: Tokens, shape: Shape, texts: Texts) -> Hashes:
     """Sorted n-grams that many texts share."""
-    hashes, counts = frequencies(tokens, shape, texts.sample)
+    hashes, counts = frequencies(tokens, shape, texts)
     return hashes[counts >= texts.shared_limit]
