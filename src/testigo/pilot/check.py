@@ -10,7 +10,7 @@ import numpy as np
 from testigo.campaign import Campaign
 from testigo.corpus import Corpus, Row
 from testigo.encoding import AnyRow, Encoder, Lengths
-from testigo.gates import Evidence, ValidationEvidence
+from testigo.gates import DataEvidence, Evidence, ValidationEvidence
 from testigo.gates.duplicates import duplicates_from, near_across
 from testigo.gates.splits import splits_from
 from testigo.model.base import BaseFiles
@@ -70,7 +70,8 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
         seen = classes.Seen(encoder, encoded, raw, lengths, config, new_head)
         evidence = [classes.data(seen), classes.agreement(seen)]
     manifest = corpus.manifest
-    evidence[0] = replace(evidence[0], near_copies=near_across(manifest))
+    near = near_across(manifest)
+    evidence = [replace(one, near_copies=near) if isinstance(one, DataEvidence) else one for one in evidence]
     evidence += [splits_from(manifest), duplicates_from(manifest), *balance(campaign, raw)]
     verdict = judge_evidence(evidence, campaign, phases=("data",), also=("V109", *_OF_CLASSES))
     summaries = {split: _summary(rows, lengths[split]) for split, rows in encoded.items()}
