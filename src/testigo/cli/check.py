@@ -63,7 +63,7 @@ def check(
     ending(
         checked=f"{counts['train'] + counts['validation']} rows, {len(verdict.passed)} rules",
         not_checked=f"the {counts['test']} sealed test rows; everything that needs the model (testigo pilot)",
-        next_command=f"testigo show {named(campaign, workspace)}",
+        next_command=f"testigo show {named(campaign, workspace)} --raw 10",
     )
     if not verdict.ok:
         raise typer.Exit(1)

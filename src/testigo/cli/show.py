@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from testigo.inspection.choosing import Chosen
     from testigo.inspection.material import Material
     from testigo.inspection.seeing import SeenRow
-
-_RAW_SIGNS = 4_000
 
 
 @dataclass(frozen=True)
@@ -226,6 +223,7 @@ def _page(grounds: Grounds, material: Material, asked: _Asked, file: Path, *, ra
 def _raw(material: Material, asked: _Asked, n: int, seed: int) -> None:
     from testigo.inspection.choosing import of_category, random_rows
     from testigo.inspection.letters import shown_lines
+    from testigo.inspection.raw import raw_text
 
     rows = random_rows(of_category(material, asked.split, asked.category), n, seed)
     if asked.as_json:
@@ -235,9 +233,7 @@ def _raw(material: Material, asked: _Asked, n: int, seed: int) -> None:
     for r in rows:
         place = f", {r.category}" if r.category else ""
         write(shown_lines(f"{r.id}{'' if r.group == r.id else f' (group {r.group})'}{place}"), "bold")
-        text = shown_lines(json.dumps(r.fields, ensure_ascii=False, indent=1))
-        left = len(text) - _RAW_SIGNS
-        write(text if left <= 0 else f"{text[:_RAW_SIGNS]}\n… {left:,} more characters")
+        write(raw_text(r))
 
 
 def _refuse_images(material: Material, option: str) -> None:

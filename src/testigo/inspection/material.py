@@ -16,6 +16,8 @@ from testigo.model.encoder import encoder_for
 from testigo.model.load import load_config, load_processor, load_tokenizer, pad_id_of
 from testigo.tasks import labels_of
 
+# So many encoded rows stay in memory; of more the rest are made anew each time they are looked at.
+_KEPT_ROWS = 50_000
 SPLITS = ("train", "validation")
 """The splits that may be looked at: the test rows are sealed."""
 
@@ -56,9 +58,12 @@ class Material:
 
     def encoded(self, row: Row) -> Any:
         """A row as training would see it, too long or not."""
-        if row.id not in self._encoded:
-            self._encoded[row.id] = self.encoder.encode(row)
-        return self._encoded[row.id]
+        known = self._encoded.get(row.id)
+        if known is None:
+            known = self.encoder.encode(row)
+            if len(self._encoded) < _KEPT_ROWS:
+                self._encoded[row.id] = known
+        return known
 
     def laid_out(self, rows: Sequence[EncodedRow]) -> Pack:
         """Rows as the tensors of one microbatch, in the campaign's layout."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,13 +19,14 @@ from testigo.inspection import pictures, wording
 from testigo.inspection.boxes import attention_picture, boxes
 from testigo.inspection.lengths import Bin, Lengths, bins, cuts, summaries
 from testigo.inspection.letters import LINE_END, shown_lines
+from testigo.inspection.raw import raw_text
 from testigo.inspection.seeing import SeenPack, SeenRow
 
 # A page of 200 rows stays small enough to be mailed: 6 MB at about 55 bytes a token.
 AT_MOST_TOKENS = 80_000
 AT_MOST_ROWS = 200
+AT_MOST_IMAGES = 60
 _AT_LEAST_TOKENS = 120
-_RAW_SIGNS = 6_000
 _NAMED_IDS = 300
 _FOLDED_TOKENS = 24
 
@@ -97,7 +97,7 @@ def html(sight: Sight) -> str:
         summaries=summaries(sight.lengths) if sight.lengths else (),
         cuts=cuts(sight.lengths) if sight.lengths else (),
         named_ids=_NAMED_IDS,
-        raw_text=_raw_text,
+        raw_text=raw_text,
     )
 
 
@@ -165,12 +165,6 @@ def _drawn(lengths: Lengths) -> list[_Drawn]:
 def _table_row(one: Bin, n_names: int) -> list[str]:
     counts = list(one.rows.values())
     return [f"{one.low}–{one.high - 1}", str(sum(counts)), *(map(str, counts) if n_names > 1 else [])]
-
-
-def _raw_text(row: Row) -> str:
-    text = shown_lines(json.dumps(row.fields, ensure_ascii=False, indent=1))
-    left = len(text) - _RAW_SIGNS
-    return text if left <= 0 else f"{text[:_RAW_SIGNS]}\n… {left:,} more characters"
 
 
 @cache

@@ -10,7 +10,7 @@ from testigo.inspection import choosing, strange
 from testigo.inspection.choosing import Chosen
 from testigo.inspection.lengths import Lengths, measure
 from testigo.inspection.material import SPLITS, Material
-from testigo.inspection.page import AT_MOST_ROWS, Fact, Kind, Sight
+from testigo.inspection.page import AT_MOST_IMAGES, AT_MOST_ROWS, Fact, Kind, Sight
 from testigo.inspection.seeing import SeenPack, SeenRow, see_batch, see_pack, see_row
 from testigo.inspection.wording import POLICIES
 from testigo.tasks import is_answered_by_head
@@ -32,6 +32,7 @@ def sight(
 ) -> Sight:
     """Everything that a page shows; `samples` are the rows that stand first, `folder` is that of the encoding."""
     campaign, seed = material.campaign, material.campaign.seeds[0]
+    most = AT_MOST_IMAGES if kind_of(material) == "image" else AT_MOST_ROWS
     has_lengths = not isinstance(material.encoder, ImageEncoder)
     lengths = measured(material, reporter) if has_lengths else None
     splits = SPLITS if has_lengths else ()
@@ -50,9 +51,9 @@ def sight(
     return Sight(
         campaign=campaign.name,
         facts=facts(material),
-        samples=seen(samples[:AT_MOST_ROWS]),
+        samples=seen(samples[:most]),
         are_chosen=are_chosen,
-        n_left_out=max(len(samples) - AT_MOST_ROWS, 0),
+        n_left_out=max(len(samples) - most, 0),
         longest=seen(longest),
         strangest=seen(strangest),
         strangest_note="; ".join(
