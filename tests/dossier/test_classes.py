@@ -154,6 +154,7 @@ def test_the_card_tells_classes_and_what_the_model_does(record: Record) -> None:
     card = model_card(record)
     assert "| billing | " in card
     assert "\\<b\\>login\\</b\\>" in card
+    assert "2 evaluated rows have a copy" in card
     assert "AutoModelForSequenceClassification" in card
     assert "CausalLM" not in card
     assert front_matter(record)["pipeline_tag"] == "text-classification"

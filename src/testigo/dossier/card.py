@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ruamel.yaml import YAML
 
 from testigo.dossier import conclusion, language, units
-from testigo.dossier.classes import classes_in
+from testigo.dossier.classes import classes_in, clean_in
 from testigo.dossier.language import speaking
 from testigo.dossier.record import Record
 from testigo.dossier.retelling import told
@@ -54,6 +54,7 @@ def _card(record: Record) -> str:
         guards=conclusion.guards(record),
         before_after={metric: conclusion.values(record, metric) for metric in record.plan.metrics},
         classes=classes_in(record.comparison, drawn=False),
+        clean=clean_in(record.comparison),
         model_class=_LOADERS[pipeline_of(record)],
         preparer="AutoImageProcessor" if record.plan.task == "image-classification" else "AutoTokenizer",
         base_kind=kind,
