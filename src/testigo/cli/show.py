@@ -94,6 +94,7 @@ def show(
     name = named(campaign, workspace)
     with opened(campaign, workspace, ledger, alone=strangest) as grounds:
         from testigo.conductor import samples
+        from testigo.inspection.sights import kind_of
 
         material = samples.material(grounds)
         if html is not None:
@@ -111,15 +112,21 @@ def show(
             end = "the tensors of the first microbatch", "the other microbatches", f"testigo show {name} --lengths"
         else:
             shown = _rows(grounds, material, asked)
-            end = ("the tensors of the rows above", "the other rows (testigo check looks at all)", _next(name, asked))
+            end = (
+                "the tensors of the rows above",
+                "the other rows (testigo check looks at all)",
+                _next(name, asked, kind_of(material)),
+            )
             if confirm is not None:
                 _confirm(grounds, shown, asked, confirm)
                 end = (*end[:2], f"testigo run {name}")
     ending(checked=end[0], not_checked=end[1], next_command=end[2])
 
 
-def _next(name: str, asked: _Asked) -> str:
+def _next(name: str, asked: _Asked, kind: str) -> str:
     """The next look of the checklist: samples, the longest, the strangest, lengths."""
+    if kind == "image":
+        return f"testigo show {name} --html samples.html"
     if asked.strangest:
         return f"testigo show {name} --lengths"
     return f"testigo show {name} " + ("--strangest" if asked.longest else "--longest")

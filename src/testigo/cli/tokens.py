@@ -38,17 +38,18 @@ def print_rows(out: Console, rows: Sequence[SeenRow], *, every_token: bool = Fal
     """Each row as text with what counts marked, and as a list of tokens: those that count, or all."""
     for row in rows:
         _print_row(out, row, every_token=every_token)
-    out.print(wording.MARKS, style="dim")
+    if any(row.segments for row in rows):
+        out.print(wording.MARKS, style="dim")
 
 
 def _print_row(out: Console, row: SeenRow, *, every_token: bool) -> None:
-    out.print(f"{row.id} · {row.split} · {wording.category_name(row.category)}", style="bold")
+    out.print(" · ".join((row.id, row.split, *([row.category] if row.category else []))), style="bold")
     loss = f"; {row.loss:.2f} nats per token under the base" if row.loss is not None else ""
     if row.image is not None:
         _print_image(out, row.image)
     else:
         out.print(f"{wording.size(row)}; {wording.STATES[row.state]}{loss}")
-        out.print(_flow(row.tokens))
+        out.print(_flow(row.tokens, apart=not row.n_counting))
     tokens = row.tokens if every_token or not row.n_counting else _around_the_answer(row.tokens)
     for segment in row.segments:
         own = [token for token in tokens if token.segment == segment.number]
@@ -105,8 +106,11 @@ def _segment_head(segment: Segment) -> str:
     )
 
 
-def _flow(tokens: Sequence[SeenToken]) -> Text:
-    """The row as text; what counts stands between marks, so that it is seen without colour too."""
+def _flow(tokens: Sequence[SeenToken], *, apart: bool) -> Text:
+    """The row as text; what counts stands between marks, so that it is seen without colour too.
+
+    `apart` puts a space between tokens: those that a class head reads often carry none of their own.
+    """
     from rich.text import Text
 
     text, was_counting = Text(), False
@@ -118,6 +122,7 @@ def _flow(tokens: Sequence[SeenToken]) -> Text:
             text.append("▶" if token.counts else "◀", style="bold green")
             was_counting = token.counts
         text.append(token.text.replace(SPACE, " ").replace(LINE_END, f"{LINE_END}\n"), style=_style(token))
+        text.append(" " if apart else "")
     if was_counting:
         text.append("◀", style="bold green")
     return text
