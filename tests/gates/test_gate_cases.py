@@ -23,6 +23,7 @@ from testigo.gates import (
     ValidationEvidence,
     gate_rules,
 )
+from testigo.gates.resume import RepeatedUpdate
 from testigo.gates.trainer import TrainerEvidence
 from testigo.gates.trainer_resume import CheckpointEvidence
 from testigo.rules import CannotCheck, Finding, Passed, Rule, judge
@@ -268,6 +269,7 @@ HEALTHY: dict[type, Any] = {
         bad_moments=(),
         passed_over=(),
     ),
+    RepeatedUpdate: RepeatedUpdate(update=7, recorded=1.25, repeated=1.25, rows_equal=True),
     MemoryEvidence: MemoryEvidence(phase="backward", failed=False, rows=("a",), tokens=466),
 }
 
@@ -456,6 +458,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "R105": ({"optimizer_equal": False, "grade": "differs"}, GPU | {"max_loss_difference": 1e-4}),
     "R106": (GPU | {"grade": "differs", "max_loss_difference": 0.4}, GPU | {"max_loss_difference": 1e-3}),
     "R107": ({"bad_moments": ("q.lora_A.exp_avg_sq",)}, {}),
+    "R109": ({"repeated": 1.3}, {"repeated": 1.2500001}),
     "R108": ({"passed_over": ("step-40",)}, {}),
     "M101": ({"failed": True, "phase": "validation", "message": "tried to allocate 2 GiB"}, {"tokens": None}),
     "D201": ({"class_names_model": ("other", "food")}, {"class_names_model": ("food", "other", "spare")}),

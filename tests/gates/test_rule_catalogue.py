@@ -28,6 +28,7 @@ LETTERS = {
     "OverfitEvidence": "U",
     "ValidationEvidence": "V",
     "ExportEvidence": "X",
+    "RepeatedUpdate": "R",
     "ResumeEvidence": "R",
     "MemoryEvidence": "M",
     "TrainerEvidence": "DEFBUVX",

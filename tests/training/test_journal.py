@@ -42,12 +42,12 @@ def test_a_loss_that_is_no_number_is_kept_as_the_word(tmp_path: Path) -> None:
 
 def test_what_was_after_the_checkpoint_goes_aside_and_is_not_lost(tmp_path: Path) -> None:
     journal = written(tmp_path)
-    assert journal.cut_after(3, attempt=2) == 4 + 2
+    assert len(journal.cut_after(3, attempt=2)) == 4 + 2
     assert {line["update"] for line in journal.steps()} == {1, 2, 3}
     aside = read_lines(tmp_path / "steps.attempt-2.jsonl")
     assert [line["update"] for line in aside] == [4, 4, 5, 5]
     assert [line["update"] for line in read_lines(tmp_path / "findings.attempt-2.jsonl")] == [4, 5]
-    assert journal.cut_after(3, attempt=3) == 0
+    assert journal.cut_after(3, attempt=3) == []
     assert not (tmp_path / "steps.attempt-3.jsonl").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -287,3 +288,36 @@ def test_a_stop_before_the_first_update_goes_on_from_nothing(tiny: Tiny, tmp_pat
     again.resume(2)
     again.run()
     assert weights_sha256(again.parameters) == weights_sha256(straight.parameters)
+
+
+RECORDED = {"training.updates": 8, "training.checkpoint": {"every": 3, "keep": 3}, "training.validate_every": None}
+
+
+def stopped_at(tiny: Tiny, folder: Path, update: int) -> None:
+    """A run that was killed after an update: its journal is there, its newest checkpoint is older."""
+    run = tiny.session(folder, RECORDED)
+    run.stop_requested = lambda: run.progress.update == update
+    assert run.run().state == "interrupted"
+    shutil.rmtree(folder / "checkpoints" / f"{update:06d}")
+
+
+def test_the_first_update_that_is_made_again_is_held_against_the_record(tiny: Tiny, tmp_path: Path) -> None:
+    stopped_at(tiny, tmp_path, 5)
+    again = tiny.session(tmp_path, RECORDED)
+    again.resume(2)
+    assert sorted(again.recorded) == [4, 5]
+    assert again.run().state == "completed"
+    assert not (tmp_path / "findings.jsonl").exists() or "R109" not in (tmp_path / "findings.jsonl").read_text()
+
+
+@pytest.mark.parametrize("change", [{"loss": 1.5}, {"rows": ["r00", "r01", "r02", "r03"]}])
+def test_a_run_that_goes_on_as_another_is_invalid(tiny: Tiny, tmp_path: Path, change: dict[str, Any]) -> None:
+    stopped_at(tiny, tmp_path, 5)
+    path = tmp_path / "steps.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line | (change if line["update"] == 4 else {})) + "\n" for line in lines))
+    again = tiny.session(tmp_path, RECORDED)
+    again.resume(2)
+    outcome = again.run()
+    assert outcome.state == "invalid"
+    assert outcome.cause.startswith("R109 repeated-update-differs: update 4 ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from testigo.gates.measured import names, need
@@ -42,6 +43,20 @@ class ResumeEvidence:
     """Names whose optimizer moments in the checkpoint are not finite, or negative where they are squares."""
     passed_over: tuple[str, ...] | None = None
     """Checkpoints that were newer, damaged, and passed over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatedUpdate:
+    """An update that an earlier attempt had made after its last checkpoint, and that the resumed run made again."""
+
+    update: int | None = None
+    """Counted from 1."""
+    recorded: float | None = None
+    """The loss that the earlier attempt wrote, nats per supervised token."""
+    repeated: float | None = None
+    """The loss now."""
+    rows_equal: bool | None = None
+    """Whether it saw the same rows in the same order."""
 
 
 @rule("R101", "not-a-fresh-process", "warn", phase="resume")
@@ -187,3 +202,30 @@ def _equal_parts(evidence: ResumeEvidence) -> dict[str, bool | None]:
         "weights": evidence.weights_equal,
         "optimizer": evidence.optimizer_equal,
     }
+
+
+@rule("R109", "repeated-update-differs", "stop", phase="resume")
+def repeated_update_agrees(evidence: RepeatedUpdate, relative: float = 1e-3) -> Finding | Passed:
+    """The first update that is made again has the rows and the loss that were recorded.
+
+    Why it matters: a run that goes on from another state, with other code or other libraries, is no longer the run
+    whose name it has.
+
+    What to do: go on with the versions and the files of the first attempt; the run's folder names them. To go on with
+    others, give the settings as a variant.
+
+    Source: on a CPU the same state gives the same bits. Another number of threads, another GPU or driver sums in
+    another order; 1e-3 of the loss allows for that.
+    """
+    before, now = (
+        need(evidence.recorded, "the recorded loss"),
+        need(evidence.repeated, "the loss of the repeated update"),
+    )
+    if not (math.isfinite(before) and math.isfinite(now)):
+        raise CannotCheck(f"update {evidence.update} had no finite loss")
+    if not need(evidence.rows_equal, "the rows of the repeated update"):
+        return found(f"update {evidence.update} saw other rows than were recorded")
+    seen = f"update {evidence.update} had the loss {before:.6g}, and has {now:.6g} when it is made again"
+    if before == now:
+        return passed(f"{seen}: bit for bit")
+    return passed(seen) if abs(now - before) <= relative * max(abs(before), 1e-6) else found(seen)

@@ -12,7 +12,9 @@ from testigo.campaign import Campaign, ways_out
 from testigo.disk import write_atomically
 from testigo.gates import BalanceEvidence, DataEvidence, MemoryEvidence, from_json, gate_rules
 from testigo.gates.classes import ClassesEvidence
+from testigo.gates.resume import RepeatedUpdate
 from testigo.gates.trainer import TrainerEvidence
+from testigo.gates.trainer_resume import CheckpointEvidence
 from testigo.pilot.applies import applying
 from testigo.rules import Finding, Rule, Verdict, judge
 from testigo.tasks import is_answered_by_head
@@ -62,7 +64,8 @@ def judge_evidence(
 def _speaks_of(rule: Rule, campaign: Campaign) -> bool:
     """Whether a rule has anything to say about a campaign, however its pilot went.
 
-    Rules about a Trainer speak of what only a Trainer can do wrong; those about classes, heads and images of tasks that
+    Rules about a Trainer and its checkpoints speak of what only a Trainer can do wrong, that about a repeated update of
+    runs that go on; those about classes, heads and images of tasks that
     have them. The others of such tasks that could not look are told.
     """
     if rule.evidence is BalanceEvidence:
@@ -71,7 +74,7 @@ def _speaks_of(rule: Rule, campaign: Campaign) -> bool:
         return is_answered_by_head(campaign) and (
             campaign.task.kind == "image-classification" or rule.code not in _OF_IMAGES
         )
-    return rule.evidence is not TrainerEvidence
+    return rule.evidence not in (TrainerEvidence, CheckpointEvidence, RepeatedUpdate)
 
 
 def _promised(record: object, campaign: Campaign) -> object:

@@ -38,12 +38,12 @@ class Journal:
         """All lines of `steps.jsonl`."""
         return read_lines(self.folder / "steps.jsonl")
 
-    def cut_after(self, update: int, attempt: int) -> int:
+    def cut_after(self, update: int, attempt: int) -> list[dict[str, Any]]:
         """Keep what belongs to updates up to this one; the rest goes aside, since it will be done again.
 
-        Returns the number of lines put aside. They stay in ``steps.attempt-N.jsonl``: nothing that happened is lost.
+        Returns the lines put aside. They stay in ``steps.attempt-N.jsonl``: nothing that happened is lost.
         """
-        put_aside = 0
+        put_aside: list[dict[str, Any]] = []
         for name in ("steps", "findings", "samples"):
             path = self.folder / f"{name}.jsonl"
             lines = read_lines(path)
@@ -52,7 +52,7 @@ class Journal:
             if rest:
                 with (self.folder / f"{name}.attempt-{attempt}.jsonl").open("a", encoding="utf-8") as file:
                     file.writelines(_line(line) for line in rest)
-                put_aside += len(rest)
+                put_aside += rest
             if path.exists():  # also drops a last line that a kill cut in two
                 write_atomically(path, "".join(_line(line) for line in kept))
         return put_aside

@@ -15,7 +15,12 @@ from torch import nn
 
 from testigo.campaign import Campaign
 from testigo.encoding import AnyRow, Batch, LabelledRow
-from testigo.gates.resume import ResumeEvidence, newest_checkpoint_is_whole
+from testigo.gates.resume import (
+    RepeatedUpdate,
+    ResumeEvidence,
+    newest_checkpoint_is_whole,
+    repeated_update_agrees,
+)
 from testigo.gates.update import UpdateEvidence, replicas_agree
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import memory_now
@@ -102,6 +107,7 @@ class Session:
         self.warmup = optimizer.warmup_updates(training.schedule.warmup, self.order.n_updates)
         self.lengths = [row.n_tokens for row in self.rows]
         self.journal = Journal(self.folder)
+        self.recorded: dict[int, dict[str, Any]] = {}
         self.checkpoints = self.folder / "checkpoints"
 
     # ---- one update -------------------------------------------------------------------------------------------
@@ -269,7 +275,8 @@ class Session:
         self.replicas.wait()  # until each has read what the first now sets aside
         if not self.replicas.is_first:
             return passed_over
-        self.journal.cut_after(self.progress.update, attempt)
+        aside = self.journal.cut_after(self.progress.update, attempt)
+        self.recorded = {line["update"]: line for line in aside if "loss" in line}
         checkpoint.set_aside(self.checkpoints, passed_over)
         if passed_over:
             evidence = ResumeEvidence(passed_over=tuple(f"{bad.name} ({bad.why})" for bad in passed_over))
@@ -294,7 +301,7 @@ class Session:
                     self.save()
                 return Outcome("interrupted", "asked to stop")
             line = self.step(self.progress.update + 1)
-            outcome = self._diverged(line) or self._drifted()
+            outcome = self._diverged(line) or self._drifted() or self._unlike_record(line)
             stops = self._told(line, partial(watcher.feed, line))
             if outcome or stops:
                 self._trace(line)
@@ -346,6 +353,20 @@ class Session:
         if self.replicas.is_first:
             self._record([finding])
         return Outcome("invalid", f"{finding.code} {finding.name} at update {update}: {finding.observed}")
+
+    def _unlike_record(self, line: dict[str, Any]) -> Outcome | None:
+        """The first update that an earlier attempt had made after its last checkpoint is held against what it wrote."""
+        update, found = line["update"], None
+        if self.replicas.is_first and (recorded := self.recorded.get(update)):
+            rows_equal, before = recorded["rows"] == line["rows"], float(recorded["loss"])
+            repeated = RepeatedUpdate(update=update, recorded=before, repeated=line["loss"], rows_equal=rows_equal)
+            stops = self._record(
+                judge([repeated_update_agrees], [repeated], limits=self.settings.rules.limits).findings
+            )
+            found = f"{stops[0].code} {stops[0].name}: {stops[0].observed}" if stops else None
+            self.recorded = {}
+        found = self.replicas.from_first(found)
+        return Outcome("invalid", found) if found else None
 
     def _record(self, findings: Sequence[Any]) -> list[Any]:
         for finding in findings:
