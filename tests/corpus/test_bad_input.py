@@ -236,6 +236,42 @@ def test_a_group_that_is_larger_than_its_split_is_found(make: Make) -> None:
     assert seen == {True, False}
 
 
+# ---- images
+
+
+def test_a_folder_of_images_becomes_a_corpus_and_its_conversions_are_counted(make: Make, tmp_path: Path) -> None:
+    import numpy as np
+    from PIL import Image
+
+    from testigo.corpus import open_image
+
+    draw = np.random.default_rng(0)
+    for n in range(40):
+        path = tmp_path / "pets" / ("cat" if n % 2 else "dog") / f"{n}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture = Image.fromarray(draw.integers(0, 256, (8, 8, 3), dtype=np.uint8))
+        (picture.convert("P") if n < 3 else picture).save(path)
+    images = {**CLASSES, "task": {"kind": "image-classification", "input": "image", "target": "label"}}
+    corpus = built(make(changes=images, source="pets", duplicates={}))
+    assert sum(corpus.counts.values()) == 40
+    told = corpus.manifest["images"]
+    assert (told["count"], told["conversions"], told["files"]["sealed/images"]) == (
+        40,
+        {"palette-to-rgb": 3},
+        corpus.counts["test"],
+    )
+    row = corpus.rows("train")[0]
+    assert open_image(row.fields["image"], corpus.folder).image.size == (8, 8)
+    for row in open_sealed(corpus):
+        assert open_image(row.fields["image"], corpus.folder).image.mode == "RGB"
+    assert {row.fields["label"] for row in corpus.rows("validation")} == {"cat", "dog"}
+    whole = (tmp_path / "pets" / "dog" / "4.png").read_bytes()
+    (tmp_path / "pets" / "dog" / "4.png").write_bytes(whole[:60])
+    (tmp_path / "pets" / "dog" / "6.png").write_bytes(b"none")
+    found = problems_of(make(changes=images, source="pets", duplicates={}))
+    assert [where for where, _ in found] == ["pets/dog/4.png, row 'dog/4.png'", "pets/dog/6.png, row 'dog/6.png'"]
+
+
 # ---- the hub
 
 

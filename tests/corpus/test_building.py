@@ -348,8 +348,9 @@ def fingerprint_of(rows: Sequence[dict[str, Any]], name: str = "rows.jsonl", **d
         return corpus.fingerprint, {row.id: split for split, own in everything(corpus).items() for row in own}
 
 
-ROWS = [a_row(n, note="nota ñ") for n in range(14)]
+ROWS = [a_row(n, note="nota ñ", day=n) for n in range(14)]
 FINGERPRINT, SPLIT = fingerprint_of(ROWS)
+UNGROUPED, _ = fingerprint_of(ROWS, group=None)
 
 
 @settings(max_examples=15, deadline=None)
@@ -383,15 +384,52 @@ def test_a_changed_target_changes_the_fingerprint() -> None:
         {"group": None},
         {"split": {"train": 0.5, "validation": 0.25, "test": 0.25, "seed": 3}},
         {"split": {"train": 0.6, "validation": 0.2, "test": 0.2, "seed": 4}},
+        {"split": {"train": 0.6, "validation": 0.2, "test": 0.2, "seed": 3, "cuts": "fitted"}},
+        {"split": {"train": 0.6, "validation": 0.2, "test": 0.2, "seed": 3, "time": {"field": "day"}}},
+        {"split": {"train": 0.6, "validation": 0.2, "test": 0.2, "seed": 3, "time": {"field": "day", "embargo": 1}}},
     ],
     ids=str,
 )
 def test_every_rule_changes_the_fingerprint(change: dict[str, Any]) -> None:
-    assert fingerprint_of(ROWS, **change)[0] != FINGERPRINT
+    by_time = "time" in change.get("split", {})
+    before = (
+        UNGROUPED if by_time else FINGERPRINT
+    )  # with these few rows, whole customers leave no time for three periods
+    assert fingerprint_of(ROWS, **({"group": None, **change} if by_time else change))[0] != before
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.sampled_from(["word", "spaces", "escapes", "parquet", "split over files", "touched"]), st.randoms())
+def test_what_is_no_row_and_no_rule_changes_nothing(way: str, random: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl"
+        write_rows(path, ROWS)
+        changes: dict[str, Any] = {}
+        if way == "word":
+            changes["unit"] = random.choice(["customer", "shop", "kunde"])
+        elif way == "spaces":
+            path.write_text("\n\n".join(json.dumps(row, indent=None, separators=(" , ", " :  ")) for row in ROWS))
+        elif way == "escapes":
+            path.write_text("".join(json.dumps(row, ensure_ascii=True) + "\r\n" for row in ROWS))
+        elif way == "split over files":
+            changes["source"] = "several"
+            (Path(folder) / "several").mkdir()
+            cut = random.randint(1, len(ROWS) - 1)
+            write_rows(Path(folder) / "several" / "1.jsonl", ROWS[:cut])
+            write_rows(Path(folder) / "several" / "2.jsonl", ROWS[cut:])
+        elif way == "touched":
+            path.touch()
+        else:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            changes["source"] = "rows.parquet"
+            pq.write_table(pa.Table.from_pylist(ROWS), Path(folder) / "rows.parquet")
+        assert built(make_campaign(Path(folder), **changes)).fingerprint == FINGERPRINT
 
 
 def test_the_fingerprint_is_the_same_on_any_machine() -> None:
-    assert FINGERPRINT == "0aa51b37e485a574a1d92b1cdb4f0262a2886fc65b48b3a84f20de9389f158df"
+    assert FINGERPRINT == "fbf302f3045e050f18952b73b24309295763ce5079c4d20e5db74638cbbc6ed9"
 
 
 def test_the_example_is_split_about_seventy_fifteen_fifteen(tmp_path: Path) -> None:

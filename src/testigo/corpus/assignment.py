@@ -163,11 +163,17 @@ def _components(rows: Sequence[Row], edges: Sequence[tuple[str, str]], tied: Map
     return join_components(rows, pairs)
 
 
+def stratum_of(campaign: Campaign) -> str | None:
+    """The field over whose values the splits are balanced: the category, or the class where none is named."""
+    task = campaign.task
+    return task.target if task.category is None and task.kind in CLASS_KINDS else task.category
+
+
 def _in_strata(campaign: Campaign, rows: Sequence[Row]) -> list[Row]:
-    """The rows by category; of a task with classes that names no category, by class."""
-    if campaign.task.category is not None or campaign.task.kind not in CLASS_KINDS:
+    field = stratum_of(campaign)
+    if field is None or field == campaign.task.category:
         return list(rows)
-    return [replace(row, category=str(row.fields[campaign.task.target])) for row in rows]
+    return [replace(row, category=str(row.fields[field])) for row in rows]
 
 
 def _by_number(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from testigo.corpus.assignment import assign, prove, refuse_empty, unit_of
+from testigo.corpus.assignment import assign, prove, refuse_empty, stratum_of, unit_of
 from testigo.corpus.checking import check_rows
 from testigo.corpus.cleaning import Cleaned, clean
 from testigo.corpus.images import examine, is_image
@@ -136,6 +136,7 @@ def _rule(campaign: Campaign) -> dict[str, Any]:
         "cuts": data.split.cuts,
         "time": data.split.time.model_dump() if data.split.time else None,
         "tolerance": TOLERANCE,
+        **({"strata": stratum} if (stratum := stratum_of(campaign)) != task.category else {}),
     }
 
 

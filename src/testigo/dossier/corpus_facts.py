@@ -28,7 +28,7 @@ def data_from(manifest: Mapping[str, Any], samples: str) -> Data:
         cleaning=tuple(_cleaning(manifest.get("clean"))),
         duplicates=_duplicates(manifest.get("duplicates")),
         splits=_splits(manifest.get("splits")),
-        split_rule=_rule(manifest.get("split_rule")),
+        split_rule=_rule(manifest.get("split_rule"), manifest.get("split")),
         dropped=_dropped(manifest.get("dropped")),
         samples=samples,
     )
@@ -79,18 +79,53 @@ def _duplicates(value: object) -> dict[str, int]:
     return counts
 
 
-def _rule(value: object) -> str:
-    """The split rule in words: its unit, shares and seed."""
+def _rule(value: object, made: object = None) -> str:
+    """The split rule in words: its unit, shares and seed, or its periods; and what was compared afterwards."""
     if not isinstance(value, Mapping):
         return words(value)
+    told = made if isinstance(made, Mapping) else {}
     parts = [_("groups of {field}", field=value["group"])] if value.get("group") else [_("single rows")]
+    if told.get("unit") not in (None, "row", value.get("group")):
+        parts[0] = _("whole units ({unit}) by {field}", unit=told["unit"], field=value.get("group"))
     if value.get("near") is not None:
         parts.append(_("near-duplicates from {x} on joined", x=value["near"]))
-    if isinstance(value.get("shares"), Mapping):
-        parts.append(words(value["shares"]))
-    if value.get("seed") is not None:
-        parts.append(_("seed {n}", n=value["seed"]))
-    return "; ".join(parts)
+    if isinstance(told.get("time"), Mapping):
+        parts += _periods(told["time"])
+    else:
+        if isinstance(value.get("shares"), Mapping):
+            parts.append(words(value["shares"]))
+        if value.get("seed") is not None:
+            parts.append(_("seed {n}", n=value["seed"]))
+        if told.get("cuts") == "fixed":
+            parts.append(_("rows added later move none"))
+        elif told.get("cuts") == "fitted":
+            parts.append(_("cuts fitted to these rows"))
+    return "; ".join([*parts, *_proved(told.get("proofs"))])
+
+
+def _periods(time: Mapping[str, Any]) -> list[str]:
+    begins = time.get("begins", {})
+    parts = [
+        _(
+            "by time ({field}): validation from {validation}, test from {test}",
+            field=time.get("field", ""),
+            validation=begins.get("validation", ""),
+            test=begins.get("test", ""),
+        )
+    ]
+    if time.get("embargo"):
+        parts.append(_("embargo of {x} before each", x=f"{time['embargo']:g}"))
+    return parts
+
+
+def _proved(proofs: object) -> list[str]:
+    """What was compared across the finished splits; empty for a corpus of an earlier version."""
+    if not isinstance(proofs, Mapping) or not {"ids", "groups"} <= set(proofs):
+        return []
+    if any(proof.get("across") for kind, proof in proofs.items() if kind in ("ids", "groups", "periods")):
+        return [_("something lies in more than one split: see the gate D144")]
+    ids, groups = proofs["ids"].get("compared"), proofs["groups"].get("compared")
+    return [_("compared afterwards: none of {n} ids and {m} groups lies in two splits", n=ids, m=groups)]
 
 
 def _splits(value: object) -> tuple[Split, ...]:
