@@ -110,10 +110,16 @@ class Pad:
 
 def llama(**settings: Any) -> LlamaForCausalLM:
     set_seed(1)
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes = {
+        "vocab_size": 400,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
     return LlamaForCausalLM(
         LlamaConfig(
-            vocab_size=400, num_key_value_heads=2, max_position_embeddings=256, pad_token_id=0, bos_token_id=None,
+            num_key_value_heads=2, max_position_embeddings=256, pad_token_id=0, bos_token_id=None,
             eos_token_id=1, **{**sizes, **settings},
         )
     )  # fmt: skip

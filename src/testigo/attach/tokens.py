@@ -53,8 +53,11 @@ def untrained_tokens(bench: Bench, rows: Sequence[SeenRow]) -> tuple[tuple[str, 
         return None
     if weight.requires_grad:
         return ()
-    never = untrained(weight, {token for row in rows for token in row.ids})
+    used = {token for row in rows for token in row.ids}
     tokenizer = bench.trainer.processing_class
+    known = len(tokenizer) if hasattr(tokenizer, "__len__") else len(weight)
+    never = {token: "beyond the tokenizer's vocabulary" for token in used if known <= token < len(weight)}
+    never |= untrained(weight, used)
     first = ((row.id, next((token for token in row.ids if token in never), None)) for row in rows)
     return tuple(
         (row, f"{text_of(tokenizer, token) or ''!r} (id {token}, {never[token]})")

@@ -44,7 +44,7 @@ class ClassEncoder:
         """The fields themselves when their text is read whole, others when the policy shortens it."""
         text = self._text(fields)
         kept = self._shortened(text)
-        return fields if kept == text else {**fields, "text": kept}
+        return fields if kept == text else {**fields, getattr(self.task, "input", "text"): kept}
 
     def _shortened(self, text: str) -> str:
         if self.longer != "truncate" or len(self._ids(text)) <= self.maximum_length:

@@ -17,6 +17,7 @@ from testigo.gates.data import DataEvidence
 from testigo.gates.forward import ForwardEvidence
 from testigo.model.digest import weights_sha256
 from testigo.model.head import are_names
+from testigo.pilot import class_texts
 from testigo.pilot.data import conflicts, copies, longest, straddling
 from testigo.training.loss import evaluating, supervised_logits
 from testigo.training.optimizer import autocast
@@ -58,12 +59,18 @@ def data(seen: Seen) -> DataEvidence:
     )
     if isinstance(encoder, ImageEncoder):
         return evidence
-    size, unknown = int(seen.configuration.get_text_config().vocab_size), encoder.tokenizer.unk_token_id
+    size, unknown = int(seen.configuration.get_text_config().vocab_size), class_texts.unknown_id(encoder.tokenizer)
+    texts = {row.id: str(encoder.task.messages(encoder.fitting(row.fields))[-1]["content"])
+             for rows in seen.raw.values() for row in rows}  # fmt: skip
     return replace(
         evidence,
         vocabulary_size=size,
         ids_out_of_range=tuple(row.id for row in every if max(row.ids) >= size or min(row.ids) < 0),
         unknown_tokens=tuple(row.id for row in every if unknown is not None and unknown in row.ids),
+        marks_in_input=class_texts.marks(encoder.tokenizer, every),
+        changed_text=class_texts.changed(encoder.tokenizer, every, texts),
+        attention_wrong=class_texts.wrongly_attended(encoder, every),
+        truncated_input=tuple(row_id for own in split_lengths for row_id in own.truncated_input),
         longer=encoder.longer,
         maximum_length=encoder.maximum_length,
     )

@@ -124,7 +124,7 @@ class Seen:
         if frame.unknown_id in self.row.ids:
             return ""  # told as unknown tokens
         said = frame.text_of(self.row.ids[frame.n_front :][: self.row.n_before_answer - frame.n_front])
-        return _difference(frame.prompt_text(self.messages, self.tools), said)
+        return difference(frame.prompt_text(self.messages, self.tools), said)
 
 
 def see(encoder: Encoder, row: EncodedRow, raw: Row, layout: Literal["packed", "padded"], pad_id: int) -> Seen:
@@ -222,7 +222,8 @@ def _same(one: str, other: str) -> bool:
     return unicodedata.normalize("NFC", one.strip()) == unicodedata.normalize("NFC", other.strip())
 
 
-def _difference(before: str, after: str) -> str:
+def difference(before: str, after: str) -> str:
+    """Where two texts differ, as "before became after", white space, case and ways to write an accent aside."""
     a, b = (unicodedata.normalize("NFC", _squeezed(text)).casefold() for text in (before, after))
     if a == b:
         return ""

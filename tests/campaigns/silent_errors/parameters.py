@@ -122,3 +122,12 @@ def untrained_mark_of_zeros(shop: Any, sick: bool) -> Any:
     with torch.no_grad():
         model.model.embed_tokens.weight[3] = 0.0
     return shop.trainer(shop.lora(model, modules_to_save=None if sick else ["embed_tokens"]))
+
+
+@planted("rows were tokenised with a larger vocabulary than the tokenizer's, in the spare rows of the embedding",
+         source="C22", codes="E123")  # fmt: skip
+def spare_rows(shop: Any, sick: bool) -> Any:
+    rows = shop.chat_rows(shop.tokenizer())
+    model = shop.lora(shop.llama(vocab_size=512))
+    other = rows.map(lambda row: {"input_ids": [row["input_ids"][0], 450, *row["input_ids"][2:]]})
+    return shop.trainer(model, rows=other if sick else rows)
