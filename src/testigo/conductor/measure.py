@@ -17,6 +17,7 @@ from testigo.ledger import kinds
 from testigo.model.base import file_sha256
 from testigo.pilot.verdict import judge_pilot
 from testigo.rules import Finding, Verdict, judge
+from testigo.tasks import is_answered_by_head
 from testigo.training.launchers import HERE, Placement
 from testigo.training.start import Work, follow, to_end
 from testigo.watch import all_rules
@@ -29,9 +30,14 @@ def baseline(grounds: Grounds, split: str = "validation") -> Path:
     settings = {name: own[name] for name in ("task", "evaluation", "encoding")}
     settings["evaluation"] = {name: value for name, value in own["evaluation"].items() if name != "samples"}
     defines = {**settings, "precision": grounds.campaign.model.precision, "corpus": grounds.corpus.fingerprint}
+    if is_answered_by_head(grounds.campaign):
+        defines["head"] = grounds.campaign.model.head
     fingerprint = digest({**defines, "base": grounds.base.digest})[:16]
     out = grounds.workspace.baseline(fingerprint) / "predictions"
     made = to_end(_evaluate(grounds, grounds.campaign, out, split, "baseline", weights=None, seed=0))
+    head = json.loads(made.with_name(f"{split}.meta.json").read_text(encoding="utf-8")).get("head", "")
+    if head.startswith("new"):
+        grounds.reporter.say(f"baseline: the base's head is {head}: it has learned no class yet")
     body = {"fingerprint": fingerprint, "split": split, "sha256": file_sha256(made)}
     grounds.record(kinds.BASELINE_EVALUATED, body, about=("split",))
     return made

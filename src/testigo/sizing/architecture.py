@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,9 @@ from testigo.campaign import Campaign
 from testigo.errors import ModelError
 from testigo.model.adapter import attach
 from testigo.model.base import locate
+from testigo.model.head import head_modules, keep_statistics
 from testigo.model.load import dtype_of, load_processor
+from testigo.model.prepare import head_of
 
 
 @dataclass(frozen=True)
@@ -78,14 +81,24 @@ def source_of(base: str, *, relative_to: Path) -> Source:
     return Source(str(files.folder), {"gguf_file": files.gguf})
 
 
-def shape(campaign: Campaign, configuration: Any, *, adapted: bool) -> nn.Module:
+def shape(campaign: Campaign, configuration: Any, *, adapted: bool, n_classes: int = 0) -> nn.Module:
     """The model on torch's `meta` device: every tensor with its size, none with a value."""
     method = campaign.model.adapter.method
-    dtype = dtype_of(campaign.model.precision, full=method == "full")
+    head = head_of(campaign, tuple(map(str, range(n_classes))))
+    dtype = dtype_of(campaign.model.precision, full=method == "full" or head is not None)
+    auto_class: Any = AutoModelForCausalLM
+    if head is not None:
+        configuration, auto_class = copy.deepcopy(configuration), head.auto_class
+        configuration.num_labels = n_classes
+        if head.reads == "text" and configuration.get_text_config().pad_token_id is None:
+            configuration.get_text_config().pad_token_id = 0
     with torch.device("meta"):
-        model: nn.Module = AutoModelForCausalLM.from_config(configuration, dtype=dtype)
+        model: nn.Module = auto_class.from_config(configuration, dtype=dtype)
+        modules = () if head is None else head_modules(model)
+        if head is not None:
+            keep_statistics(model)
         if adapted:
-            model = attach(model, campaign.model.adapter, seed=0)
+            model = attach(model, campaign.model.adapter, seed=0, head=modules)
     return model
 
 

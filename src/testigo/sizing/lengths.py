@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Literal
 
-from testigo.encoding import EncodedRow
+import torch
+
+from testigo.encoding import AnyRow, EncodedRow, Labelled, LabelledRow
+from testigo.encoding.classes import labelled, pad_labelled
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,29 @@ class RowLengths:
     ----------
     n_shared
         Tokens with which all of them begin. Packs carry these once.
+    n_classes
+        Of a class head; 0 where a text is written.
+    pixels
+        Channels, height and width of the images before a head; None where rows are texts.
     """
 
     train: tuple[RowLength, ...]
     validation: tuple[RowLength, ...]
     n_shared: int = 0
+    n_classes: int = 0
+    pixels: tuple[int, ...] | None = None
+
+    @classmethod
+    def of_classes(
+        cls,
+        train: Sequence[LabelledRow],
+        validation: Sequence[LabelledRow],
+        *,
+        n_classes: int,
+        pixels: tuple[int, ...] | None = None,
+    ) -> RowLengths:
+        """From rows before a class head."""
+        return cls(_lengths(train), _lengths(validation), 0, n_classes, pixels)
 
     @classmethod
     def of(cls, train: Sequence[EncodedRow], validation: Sequence[EncodedRow]) -> RowLengths:
@@ -54,6 +75,8 @@ class Inputs:
     microbatches: tuple[tuple[RowLength, ...], ...]
     validation: tuple[RowLength, ...]
     n_shared: int
+    n_classes: int = 0
+    pixels: tuple[int, ...] | None = None
 
     @property
     def longest(self) -> RowLength:
@@ -70,6 +93,13 @@ class Inputs:
             made.append(EncodedRow(str(number), "", ids, row.n_tokens - row.n_supervised))
         return tuple(made)
 
+    def before_a_head(self, rows: Sequence[RowLength]) -> Labelled:
+        """A batch of rows of these lengths, or of images, as a class head reads it."""
+        made = [LabelledRow(str(number), "", 0, (0,) * row.n_tokens) for number, row in enumerate(rows)]
+        if self.pixels is None:
+            return pad_labelled(made, pad_id=0)
+        return labelled(made, {"pixel_values": torch.zeros((len(made), *self.pixels))})
+
 
 def worst(
     lengths: RowLengths,
@@ -82,7 +112,9 @@ def worst(
     """The update of the longest rows, or the one with the most supervised tokens; and the longest validation rows."""
     train = sorted(lengths.train, key=_by_length if by == "length" else _by_target)
     validation = sorted(lengths.validation, key=_by_length)[-batch_size:]
-    return Inputs(_update(train, microbatch, accumulation), tuple(validation), lengths.n_shared)
+    return Inputs(
+        _update(train, microbatch, accumulation), tuple(validation), lengths.n_shared, lengths.n_classes, lengths.pixels
+    )
 
 
 def typical(lengths: RowLengths, *, microbatch: int, accumulation: int, batch_size: int) -> Inputs:
@@ -93,10 +125,12 @@ def typical(lengths: RowLengths, *, microbatch: int, accumulation: int, batch_si
         _update(_middle(train, n_rows), microbatch, accumulation),
         tuple(_middle(validation, batch_size)),
         lengths.n_shared,
+        lengths.n_classes,
+        lengths.pixels,
     )
 
 
-def _lengths(rows: Sequence[EncodedRow]) -> tuple[RowLength, ...]:
+def _lengths(rows: Sequence[AnyRow]) -> tuple[RowLength, ...]:
     return tuple(RowLength(row.n_before_answer, row.n_tokens, row.n_supervised - row.n_answer) for row in rows)
 
 

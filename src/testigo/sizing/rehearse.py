@@ -57,8 +57,8 @@ def rehearse(
 def _run(
     campaign: Campaign, configuration: Any, inputs: Inputs, part: Part, block_bytes: int, foreach: bool
 ) -> Mapping[str, Peak]:
-    model = shape(campaign, configuration, adapted=True)
-    vocabulary_size = cast(Any, model).get_input_embeddings().weight.shape[0]
+    model = shape(campaign, configuration, adapted=True, n_classes=inputs.n_classes)
+    vocabulary_size = inputs.n_classes or cast(Any, model).get_input_embeddings().weight.shape[0]
     tracker = Tracker(block_bytes=block_bytes, vocabulary_size=vocabulary_size)
     try:
         with FakeTensorMode(allow_non_fake_inputs=True):

@@ -8,10 +8,11 @@ from typing import Any
 
 from testigo.campaign import Campaign
 from testigo.corpus import build
+from testigo.encoding import ImageEncoder
 from testigo.model.encoder import encoder_for
 from testigo.sizing.architecture import source_of
 from testigo.sizing.lengths import RowLengths
-from testigo.tasks import labels_of, task_for
+from testigo.tasks import is_answered_by_head, labels_of, task_for
 
 
 def read_lengths(campaign: Campaign, folder_for: Callable[[str], Path]) -> RowLengths:
@@ -32,8 +33,15 @@ def read_lengths(campaign: Campaign, folder_for: Callable[[str], Path]) -> RowLe
     task = task_for(campaign)
     corpus = build(campaign, folder_for, lambda row: task.problems(row.fields))
     source = source_of(campaign.model.base, relative_to=campaign.folder)
+    labels = labels_of(campaign, corpus)
     encoder: Any = encoder_for(
-        campaign, source.reader(campaign), source.configuration(), labels=labels_of(campaign, corpus)
+        campaign, source.reader(campaign), source.configuration(), labels=labels, images=corpus.folder
     )
+    if labels and is_answered_by_head(campaign):
+        both = {split: encoder.encode_all(corpus.rows(split))[0] for split in ("train", "validation")}
+        pixels = None
+        if isinstance(encoder, ImageEncoder):
+            pixels = tuple(encoder.lay_out(both["train"][:1]).inputs["pixel_values"].shape[1:])
+        return RowLengths.of_classes(both["train"], both["validation"], n_classes=len(labels), pixels=pixels)
     train, validation = (encoder.encode_all(corpus.rows(split))[0] for split in ("train", "validation"))
     return RowLengths.of(train, validation)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from testigo.campaign import Campaign, WayOut, ways_out
-from testigo.sizing.architecture import source_of
+from testigo.sizing.architecture import shape, source_of
 from testigo.sizing.lengths import Inputs, RowLengths, typical, worst
 from testigo.sizing.rehearse import rehearse
 from testigo.sizing.search import largest_fitting
@@ -220,7 +220,13 @@ class _Bench:
     def remedies(self, phases: Sequence[PhaseSize], order: Order) -> tuple[Remedy, ...]:
         """What keeps the gradient and saves memory."""
         ways = [way for way in ways_out(self.campaign, "backward") if way.keeps_gradient]
-        return tuple(self._remedy(phases, order, way) for way in ways)
+        possible = [way for way in ways if "training.activation_checkpointing" not in way.set or self._can_recompute()]
+        return tuple(self._remedy(phases, order, way) for way in possible)
+
+    def _can_recompute(self) -> bool:
+        """Whether the architecture offers activation checkpointing: some small ones for images do not."""
+        model = shape(self.campaign, self.configuration, adapted=False, n_classes=self.lengths.n_classes)
+        return bool(getattr(model, "supports_gradient_checkpointing", True))
 
     def _remedy(self, phases: Sequence[PhaseSize], order: Order, way: WayOut) -> Remedy:
         change = {key.removeprefix("training."): value for key, value in way.set.items()}
@@ -289,6 +295,9 @@ def _examples(campaign: Campaign) -> Examples:
 
 def _describe(inputs: Inputs) -> str:
     rows, last = inputs.microbatches[-1], inputs.validation
+    if inputs.pixels is not None:
+        size = " × ".join(map(str, inputs.pixels))
+        return f"training: {len(rows)} images of {size} a microbatch; validation: {len(last)} images a batch"
     return (
         f"training: {len(rows)} rows of up to {max(row.n_tokens for row in rows)} tokens a microbatch; "
         f"validation: {len(last)} rows of up to {max(row.n_tokens for row in last)} tokens a batch; "

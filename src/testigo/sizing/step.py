@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from transformers import DynamicCache
 
 from testigo.campaign import Campaign
-from testigo.encoding import Pack, lay_out
+from testigo.encoding import Batch, Labelled, lay_out
 from testigo.model.adapter import trained_parameters
 from testigo.sizing.lengths import Inputs, RowLength
 from testigo.sizing.tracker import Tracker
@@ -107,7 +107,7 @@ class Rehearsal:
             moments = (value for state in optimizer.state.values() for value in state.values())
             self.tracker.hold((value for value in moments if isinstance(value, torch.Tensor)), "optimizer_state")
 
-    def _forward_backward(self, pack: Pack, parameters: dict[str, torch.nn.Parameter], n_supervised: int) -> None:
+    def _forward_backward(self, pack: Batch, parameters: dict[str, torch.nn.Parameter], n_supervised: int) -> None:
         with self.tracker.phase("forward", making="activations"), self._precision():
             losses = self._losses(pack)
         with self.tracker.phase("backward", making="activations"):
@@ -123,15 +123,22 @@ class Rehearsal:
                 losses = self._losses(pack)
             losses.double().sum()
 
-    def _lay_out(self, rows: Sequence[RowLength]) -> Pack:
+    def _lay_out(self, rows: Sequence[RowLength]) -> Batch:
+        if self.inputs.n_classes:
+            batch = self.inputs.before_a_head(rows)
+            self.tracker.hold((*batch.inputs.values(), batch.targets, batch.owner), "other")
+            return batch
         pack = lay_out(self.inputs.encoded(rows), self.campaign.encoding.layout, pad_id=0)
         self.tracker.hold((value for value in vars(pack).values() if isinstance(value, torch.Tensor)), "other")
         return pack
 
-    def _losses(self, pack: Pack) -> torch.Tensor:
+    def _losses(self, pack: Batch) -> torch.Tensor:
         return cross_entropy(self._logits(pack), pack.targets, reduction="none")
 
-    def _logits(self, pack: Pack) -> torch.Tensor:
+    def _logits(self, pack: Batch) -> torch.Tensor:
+        if isinstance(pack, Labelled):
+            chosen: torch.Tensor = self.model(**pack.inputs).logits  # (B, classes)
+            return chosen.float()
         inputs = {
             "input_ids": pack.input_ids,
             "position_ids": pack.position_ids,
@@ -160,6 +167,9 @@ class Rehearsal:
         """The largest batch of generation: its prompts, and the last token with the cache at its longest."""
         self.model.eval()
         rows = self.inputs.validation
+        if self.inputs.n_classes:
+            self._classify("evaluation", rows)
+            return
         n_prefix = min(self.inputs.n_shared, min(row.n_prompt for row in rows) - 1)
         rests = [row.n_prompt - n_prefix for row in rows]
         with torch.no_grad():
@@ -215,6 +225,9 @@ class Rehearsal:
         with self.tracker.phase("export", making="other"):
             for parameter in trained_parameters(self.model).values():
                 torch.isfinite(parameter).all()
+        if self.inputs.n_classes:
+            self._classify("export", [self.inputs.longest])
+            return
         with torch.no_grad():
             cache = self._new_cache()
             with self.tracker.phase("export", making="activations"):
@@ -226,6 +239,11 @@ class Rehearsal:
             with self.tracker.phase("export", making="activations"):
                 self.model(input_ids=torch.zeros((1, 1), dtype=torch.long), past_key_values=cache, use_cache=True)
                 self._hold_cache(cache)
+
+    def _classify(self, phase: str, rows: Sequence[RowLength]) -> None:
+        """One forward pass before a class head."""
+        with torch.no_grad(), self.tracker.phase(phase, making="activations"):
+            self._logits(self._lay_out(rows)).double().softmax(-1)
 
     def _new_cache(self) -> DynamicCache:
         return DynamicCache(config=self.model.config.get_text_config())
