@@ -10,6 +10,7 @@ from testigo.cli.corpus_facts import show_corpus, show_diff
 from testigo.cli.findings import print_verdict
 from testigo.cli.opening import opened
 from testigo.cli.output import CampaignPath, JsonFlag, LedgerFlag, WorkspaceFlag, ending, named, print_json, show_table
+from testigo.cli.pairs import duplicates_to_json, print_duplicates
 
 if TYPE_CHECKING:
     from testigo.conductor.grounds import Grounds
@@ -46,6 +47,7 @@ def check(
     verdict = checked.verdict
     if as_json:
         document = {**verdict_to_json(verdict), "lengths": checked.lengths, "rows": counts}
+        document["duplicates"] = duplicates_to_json(corpus.manifest)
         document |= {"corpus": {key: corpus.manifest.get(key) for key in _TOLD}}
         if changes is not None:
             document["diff"] = {**changes.to_json(), "outdated": [one.to_json() for one in stale]}
@@ -59,6 +61,7 @@ def check(
             columns,
             [_cells(split, lengths) for split, lengths in checked.lengths.items()],
         )
+        print_duplicates(corpus.manifest)
         print_verdict(verdict)
     ending(
         checked=f"{counts['train'] + counts['validation']} rows, {len(verdict.passed)} rules",

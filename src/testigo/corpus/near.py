@@ -20,7 +20,7 @@ from testigo.corpus.tokens import Hashes, Places, Tokens, among, character_token
 SHINGLE = 5  # words or characters
 _SHAPE = row_of(SHINGLE)
 FEW_WORDS = 2 * SHINGLE  # texts with fewer words are compared by characters alone
-SHORT = 4 * SHINGLE  # texts with fewer words are compared by characters too
+SHORT = 8 * SHINGLE  # texts with fewer words are compared by characters too: of 20 words, one breaks 5 of 16 shingles
 MISSED = 0.02  # pairs exactly at the limit that banding may miss; of pairs 0.05 above it fewer than one in 900
 CROWD = 100  # of a bucket with more texts, each is compared with so many others, in another order in each band
 AT_ONCE = 100_000  # texts for which the engine makes keys at a time
