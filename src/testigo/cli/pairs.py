@@ -38,7 +38,6 @@ def print_duplicates(manifest: Mapping[str, Any]) -> None:
     if not counts:
         return
     show()
-    show("Duplicates: " + ", ".join(f"{n} {_KINDS[kind]}" for kind, n in counts.items()) + ".")
     pairs = sorted(told["shown"], key=lambda pair: "train" in pair["splits"] and pair["splits"].count("train") == 2)
     show_table(
         ("alike", "one", "other"),

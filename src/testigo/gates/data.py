@@ -158,8 +158,9 @@ def few_near_copies(evidence: DataEvidence) -> Finding | Passed:
 
     Why it matters: near copies are memorised nearly as well as copies and raise the result.
 
-    What to do: set `data.duplicates.near: 0.8`, so that near copies are joined before the split; where rows share a
-    template, look at the named pairs and leave them when only the template is alike.
+    What to do: set `data.duplicates.near: 0.8`, so that near copies are joined before the split, and leave
+    `near_policy`, `contained` and `overlap_policy` at `drop`, so that those of given files leave training; look at the
+    pairs with `testigo check`.
 
     Source: Lee et al. 2022, "Deduplicating training data makes language models better", section 4.2.
     """
