@@ -14,6 +14,7 @@ from testigo.corpus.images import is_image
 from testigo.corpus.near import near_texts
 from testigo.corpus.overlap import overlaps
 from testigo.corpus.pairs import Alike, Found, Kind, Pair
+from testigo.corpus.pictures import alike_pictures
 from testigo.corpus.row import PlacedRow
 from testigo.corpus.texts import Texts
 
@@ -72,7 +73,18 @@ def find_duplicates(placed: Sequence[PlacedRow], campaign: Campaign) -> Found:
     for (one, other), likeness in by_answer.items():
         if frozenset((ids[one], ids[other])) not in told:
             pairs.append(_pair(ids[one], ids[other], "answer", likeness))
+    if wanted.near is not None:
+        pairs += _pictures(placed, task.input, told)
     return Found().and_also(pairs)
+
+
+def _pictures(placed: Sequence[PlacedRow], field: str, told: set[frozenset[str]]) -> Iterator[Pair]:
+    """Pairs of rows whose images look the same, also where class or file differ."""
+    rows = [one for one in placed if is_image(one.row.fields[field])]
+    for (a, b), similarity in alike_pictures([(one.row.fields[field], one.root) for one in rows]).items():
+        one, other = rows[a].row.id, rows[b].row.id
+        if frozenset((one, other)) not in told:
+            yield Pair("near", one, other, "prompt", similarity)
 
 
 def alike(values: Sequence[str], limits: Limits, *, beside: Sequence[str] = (), engine: str = "local") -> Likenesses:
