@@ -9,8 +9,9 @@ Install the peers apart, never into the project's own environment:
 Each tool is used as its own documentation says: guardtower and trainproof by their callbacks (with the optional check
 of labels), trainproof and finetune-doctor on the log of the finished run, peft-doctor on the live objects, on the
 tokenised rows, on the two data sets and on the checkpoint. A training has 30 updates, its own validation, and a log
-line an update. A fault counts as found when the tool warns on it of something that it does not warn of on the twin,
-whatever it calls it; a warning on a healthy twin counts as a false alarm.
+line an update; a schedule of the user's own keeps its length. A fault counts as found when the tool warns on it of
+something that it does not warn of on the twin, whatever it calls it; a warning on a healthy twin counts as a false
+alarm.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ def _all_tools(case: Case, folder: Path, sick: bool) -> Said:
 
 
 def _train(trainer: Any, case: Case) -> None:
-    if case.by == "pilot" and trainer.args.resume_from_checkpoint is None:
+    own_schedule = trainer.lr_scheduler is not None  # made for so many updates and no more
+    if case.by == "pilot" and trainer.args.resume_from_checkpoint is None and not own_schedule:
         trainer.args.max_steps = max(trainer.args.max_steps, UPDATES)
     if trainer.eval_dataset is not None and str(trainer.args.eval_strategy.value) == "no":
         trainer.args.eval_strategy, trainer.args.eval_steps = type(trainer.args.eval_strategy)("steps"), 5
@@ -242,7 +244,9 @@ def _page(results: list[tuple[Case, Said, Said]], tools: list[str], lacking: lis
         "",
         *([f"Not installed here: {', '.join(lacking)}.", ""] if lacking else []),
         "The faults were collected for Testigo's own tests, so that it finds all of them says little; what the others",
-        "miss says more. finetune-doctor reads a finished run and makes no claim about most of these.",
+        "miss says more. finetune-doctor reads a finished run and makes no claim about most of these. Most warnings of",
+        "peft-doctor and finetune-doctor on healthy twins are advice on tiny test runs (no GPU, no evaluation, no limit",
+        "on checkpoints); they are counted all the same, since somebody must read them.",
         "",
         "What each tool warns of on the sick training and not on its twin:",
         "",

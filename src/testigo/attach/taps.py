@@ -30,7 +30,7 @@ class Taps:
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
-        self._losses: list[torch.Tensor] = []
+        self._loss: Any = None
         self._norm: Any = None
         self._n_items: Any = None
         self._n_tokens = 0
@@ -42,18 +42,15 @@ class Taps:
 
     def update(self) -> dict[str, Any]:
         """What the update that ends now showed; empties the taps."""
-        loss = None
-        if self._losses:
-            loss = float(torch.stack([one.detach().float() for one in self._losses]).sum())
         # With accelerate's scaler an overflowed update is skipped, and its gradient norm is no news.
         numbers = {
-            "loss": loss,
+            "loss": None if self._loss is None else float(self._loss),
             "gradient_norm": None if self._norm is None else float(self._norm),
             "skipped": bool(getattr(self._trainer.accelerator, "optimizer_step_was_skipped", False)),
             "supervised_tokens": None if self._n_items is None else int(self._n_items),
             "tokens": self._n_tokens or None,
         }
-        self._losses, self._norm, self._n_items, self._n_tokens = [], None, None, 0
+        self._loss, self._norm, self._n_items, self._n_tokens = None, None, None, 0
         return numbers
 
     def bad_evaluations(self) -> int:
@@ -83,10 +80,13 @@ class Taps:
     def _after_training_step(
         self, loss: Any, model: Any = None, inputs: Any = None, num_items_in_batch: Any = None, **_: Any
     ) -> None:
-        self._losses.append(loss)
+        # On a device the number is asked for once an update, since each question waits for it.
+        own = loss.item() if loss.device.type == "cpu" else loss.detach().float()
+        self._loss = own if self._loss is None else self._loss + own
         self._n_items = num_items_in_batch
         ids = inputs.get("input_ids") if hasattr(inputs, "get") else None
-        self._n_tokens += ids.numel() if isinstance(ids, torch.Tensor) else 0
+        if isinstance(ids, torch.Tensor):
+            self._n_tokens += ids.numel()
 
     def _after_prediction_step(self, result: Any, *_: Any, **__: Any) -> None:
         loss = result[0]

@@ -18,8 +18,9 @@ from testigo.watch import Watcher
 
 logger = logging.getLogger("testigo.watch")
 
-#: Memory is read every so many updates, since asking the system takes longer than all the rest.
-MEMORY_EVERY = 10
+#: Fast updates wait for each other, at most so many and so long [seconds], since code that is used rarely runs
+#: several times slower. An update with something that is not a number never waits.
+MOST_WAITING, MOST_SECONDS = 10, 1.0
 #: A longer schedule is not computed ahead.
 MOST_PLANNED = 1_000_000
 
@@ -48,7 +49,8 @@ class Watch(TrainerCallback):
         self._watcher: Watcher | None = None
         self._taps: Taps | None = None
         self._rate: float | None = None
-        self._began = 0.0
+        self._began = self._fed = 0.0
+        self._waiting: list[dict[str, Any]] = []
         self._logged: dict[str, float] = {}
         self._process = psutil.Process()
 
@@ -76,17 +78,15 @@ class Watch(TrainerCallback):
         if self._taps is None or self._watcher is None:
             return
         now = time.perf_counter()
-        step = {
-            **self._taps.update(),
-            "update": state.global_step,
-            "learning_rate": self._rate,
-            "seconds": now - self._began,
-            "epoch": state.epoch,
-        }
-        if state.global_step % MEMORY_EVERY == 0:
-            step["resident_bytes"] = self._process.memory_info().rss
+        step = self._taps.update()
+        step["update"], step["learning_rate"], step["epoch"] = state.global_step, self._rate, state.epoch
+        step["seconds"] = now - self._began
         self._began = now
-        self._feed(step, args, control)
+        self._waiting.append(step)
+        if len(self._waiting) >= MOST_WAITING or now - self._fed > MOST_SECONDS or _is_event(step):
+            step["resident_bytes"] = self._process.memory_info().rss
+            self._feed_waiting(args, control)
+            self._fed = now
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **around: Any) -> None:
         """Where the Trainer itself cannot be seen, its log is better than nothing."""
@@ -96,6 +96,7 @@ class Watch(TrainerCallback):
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **around: Any) -> None:
         """A validation is done; one with a batch that is not finite is not finite, whatever was left out."""
+        self._feed_waiting(args, control)
         if self._watcher is None or not metrics:
             return
         loss = next((value for name, value in metrics.items() if name.endswith("_loss")), None)
@@ -107,9 +108,17 @@ class Watch(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **around: Any) -> None:
         """The training ended."""
+        self._feed_waiting(args, control)
         if self._watcher is not None:
             logger.info("testigo.Watch: %d updates, %d findings", state.global_step, len(self.findings))
         self._close()
+
+    def _feed_waiting(self, args: Any, control: Any) -> None:
+        """Diagnose the updates that wait, each as the update that it was."""
+        waiting, self._waiting = self._waiting, []
+        for step in waiting:
+            if self._watcher is not None:
+                self._feed(step, args, control)
 
     def _feed(self, step: Mapping[str, Any], args: Any, control: Any) -> None:
         assert self._watcher is not None
@@ -133,6 +142,14 @@ class Watch(TrainerCallback):
         if self._taps is not None:
             self._taps.close()
         self._taps = self._watcher = None
+
+
+def _is_event(step: Mapping[str, Any]) -> bool:
+    """Whether something happened that must be told at once: not a number, nothing at all, a skipped update."""
+    loss, norm = step["loss"], step["gradient_norm"]
+    if loss is None or norm is None:
+        return bool(step["skipped"])
+    return step["skipped"] or not math.isfinite(loss + norm) or (loss == 0.0 and norm == 0.0)
 
 
 def _words(finding: Finding) -> str:

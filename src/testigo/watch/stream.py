@@ -33,9 +33,9 @@ class Watcher:
 
     #: A code is reported again only after so many updates.
     QUIET_UPDATES = 50
-    #: Every so many updates, in the first hundred and later, all rules are judged; events (NaN, spike, skipped update)
-    #: are judged at once.
-    EVERY_UPDATES = (10, 20)
+    #: Every so many updates, in the first hundred, up to 500 and later, all rules are judged, since what a curve says
+    #: does not change faster; events (NaN, spike, skipped update) are judged at once.
+    EVERY_UPDATES = (10, 20, 50)
     #: Whether events are judged at once; a run that is over is judged for them as a whole.
     JUDGES_EVENTS = True
 
@@ -81,7 +81,8 @@ class Watcher:
         row = row_of(step)
         self._add(row, step)
         update = int(row[0])
-        if update - self._judged >= self.EVERY_UPDATES[update > 100] or (self.JUDGES_EVENTS and self._urgent(row)):
+        every = self.EVERY_UPDATES[(update > 100) + (update > 500)]
+        if update - self._judged >= every or (self.JUDGES_EVENTS and self._urgent(row)):
             return self._judge(update)
         return ()
 
