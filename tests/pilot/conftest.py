@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import piloted
 import pytest
 
 if TYPE_CHECKING:
@@ -51,34 +51,15 @@ def found() -> Callable[..., dict[str, Any]]:
 @pytest.fixture
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a pilot would start as processes is called instead, so that it takes a second."""
-    from testigo.model import control
-    from testigo.pilot import export
-    from testigo.training import worker as training
-    from testigo.training.launchers import local
-
-    def finish(module: str, spec: str, *, log: Path) -> None:
-        assert module == "testigo.training.worker"
-        training.run(Path(spec), stop=threading.Event())
-
-    def reproduce(folder: Path, bench: Bench) -> dict[str, Any]:
-        settings = bench.settings
-        return control.check_export(folder, settings.model.base, relative_to=settings.folder).to_json()
-
-    monkeypatch.setattr(local, "finish", finish)
-    monkeypatch.setattr(export, "_in_a_fresh_process", reproduce)
+    piloted.in_this_process(monkeypatch)
 
 
 @pytest.fixture
 def pilot(tiny: Tiny, tmp_path: Path, one_process: None) -> RunPilot:
     """A whole pilot in this process."""
-    from testigo.pilot import worker
-    from testigo.pilot.verdict import judge_pilot
 
     def run(changes: Mapping[str, Any] | None = None) -> Verdict:
-        spec = tiny.spec(changes)
-        folder = tmp_path / "pilot"
-        worker.run(spec.write(folder))
-        return judge_pilot(folder, spec.settings())
+        return piloted.pilot(tiny, tmp_path / "pilot", changes)
 
     return run
 

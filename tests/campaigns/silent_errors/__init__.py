@@ -14,12 +14,13 @@ from silent_errors import (
     labels,
     losses,
     optimizers,
+    own_loop,
     parameters,
     rows,
     sft,
 )
 from silent_errors.record import CASES, Case
 
-FILES = (rows, labels, losses, parameters, optimizers, evaluations, checkpoints, curves, sft)
+FILES = (rows, labels, losses, parameters, optimizers, evaluations, checkpoints, curves, sft, own_loop)
 
 __all__ = ["CASES", "FILES", "Case"]

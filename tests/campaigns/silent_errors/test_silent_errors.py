@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import piloted
 import pytest
 from shop import Workshop
 
@@ -53,3 +56,35 @@ def test_the_watch_names_the_fault_and_passes_its_twin(case: Case, tmp_path: Pat
 
     assert set(case.codes) <= codes(found["sick"]), found["sick"]
     assert alarms(found["healthy"]) == []
+
+
+@pytest.fixture(scope="module")
+def passes(tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], Any]:
+    """The verdict of a campaign into which nothing was planted; each is piloted once."""
+    import tiny as bases
+
+    bases.save_base(tiny.folder / "even-llama", "llama", seed=1)
+    known: dict[str, Any] = {}
+
+    def verdict(changes: dict[str, Any]) -> Any:
+        key = json.dumps(changes, sort_keys=True)
+        if key not in known:
+            with pytest.MonkeyPatch.context() as patch:
+                piloted.in_this_process(patch)
+                known[key] = piloted.pilot(tiny, tmp_path_factory.mktemp("healthy"), changes)
+        return known[key]
+
+    return verdict
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.loop == "own"], ids=lambda c: c.id)
+def test_a_campaigns_pilot_names_the_fault_and_passes_its_twin(
+    case: Case, tiny: Any, passes: Callable[[dict[str, Any]], Any], tmp_path: Path
+) -> None:
+    healthy = passes({"model.base": "path:even-llama"})
+    with pytest.MonkeyPatch.context() as patch:
+        piloted.in_this_process(patch)
+        found = piloted.pilot(tiny, tmp_path / "pilot", case.build(patch))
+
+    assert set(case.codes) <= codes(found.findings), found.findings
+    assert alarms(healthy.findings) == []
