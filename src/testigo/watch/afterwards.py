@@ -35,7 +35,7 @@ def diagnose(
     known = {finding.code for finding in whole.findings}
     watcher = Watcher(rules=own, limits=limits, **about)
     every = max(20, len(log.steps) // LOOKS)
-    watcher.EVERY_UPDATES = (10, every, every) if every <= 20 else (every, every, every)
+    watcher.EVERY_UPDATES = (10, every, every, every) if every <= 20 else (every,) * 4
     watcher.JUDGES_EVENTS = False
     passing = {}
     for step in log.steps:

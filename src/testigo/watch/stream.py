@@ -33,9 +33,9 @@ class Watcher:
 
     #: A code is reported again only after so many updates.
     QUIET_UPDATES = 50
-    #: Every so many updates, in the first hundred, up to 500 and later, all rules are judged, since what a curve says
-    #: does not change faster; events (NaN, spike, skipped update) are judged at once.
-    EVERY_UPDATES = (10, 20, 50)
+    #: Every so many updates all rules are judged: in the first hundred, up to 500, up to 1,000 and later, since what a
+    #: curve says does not change faster; events (NaN, spike, skipped update) are judged at once.
+    EVERY_UPDATES = (10, 20, 50, 100)
     #: Whether events are judged at once; a run that is over is judged for them as a whole.
     JUDGES_EVENTS = True
 
@@ -81,7 +81,7 @@ class Watcher:
         row = row_of(step)
         self._add(row, step)
         update = int(row[0])
-        every = self.EVERY_UPDATES[(update > 100) + (update > 500)]
+        every = self.EVERY_UPDATES[(update > 100) + (update > 500) + (update > 1000)]
         if update - self._judged >= every or (self.JUDGES_EVENTS and self._urgent(row)):
             return self._judge(update)
         return ()
