@@ -39,7 +39,19 @@ def test_no_command_but_open_test_reads_the_sealed_rows(place: Place, tmp_path: 
         """Openings of the campaign that is finished, whose whole run was watched, and of those below."""
         return [line for line in seal_log.read_text().splitlines() if "open_test" not in line and "worker" not in line]
 
-    for command in ("check", "show", "checklist", "size", "baseline", "pilot", "run", "status", "compare", "plan", "note list"):
+    for command in (
+        "check",
+        "show",
+        "checklist",
+        "size",
+        "baseline",
+        "pilot",
+        "run",
+        "status",
+        "compare",
+        "plan",
+        "note list",
+    ):
         place.testigo(command, "--json")
     place.testigo("show", "--json", "--split", "train")
     place.testigo("show", "--json", "--html", str(tmp_path / "rows.html"))
