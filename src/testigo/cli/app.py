@@ -15,6 +15,7 @@ from testigo.cli import ledger
 from testigo.cli import run as _run
 from testigo.cli.baseline import baseline
 from testigo.cli.check import check
+from testigo.cli.checklist import checklist
 from testigo.cli.compare import compare
 from testigo.cli.demo import demo
 from testigo.cli.diagnose import diagnose
@@ -53,6 +54,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     plan,
     note,
     diagnose,
+    checklist,
     explain,
     doctor,
     demo,

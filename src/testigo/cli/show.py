@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from testigo.cli.generations import show_generations
 from testigo.cli.lengths import show_lengths
 from testigo.cli.opening import opened
 from testigo.cli.output import CampaignPath, JsonFlag, LedgerFlag, WorkspaceFlag, ending, named, print_json, say, short
@@ -70,6 +71,9 @@ def show(
     tokens: Annotated[
         bool, typer.Option("--tokens", help="List every token, not only those around the answer.")
     ] = False,
+    generations: Annotated[
+        bool, typer.Option("--generations", help="What each run wrote to its fixed prompts, validation by validation.")
+    ] = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write all of it as one page that opens offline.")
     ] = None,
@@ -90,6 +94,9 @@ def show(
 
     Example: testigo show campaign.yaml --longest
     """
+    if generations:
+        show_generations(campaign, workspace, n=n, as_json=as_json)
+        return
     asked = _Asked(tuple(row or ()), split, category, n, longest, strangest, at_most, tokens, color, as_json)
     name = named(campaign, workspace)
     with opened(campaign, workspace, ledger, alone=strangest) as grounds:

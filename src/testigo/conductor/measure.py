@@ -10,18 +10,16 @@ from typing import Any
 from testigo.campaign import Campaign, PlannedRun, planned_runs
 from testigo.campaign.campaign import digest
 from testigo.conductor.grounds import Grounds
-from testigo.disk import read_lines
+from testigo.conductor.outputs import watch_outputs
 from testigo.errors import GateFailed, Problem
 from testigo.evaluation.worker import PROGRESS, EvaluationSpec
 from testigo.ledger import kinds
 from testigo.model.base import file_sha256
 from testigo.pilot.verdict import judge_pilot
-from testigo.rules import Finding, Verdict, judge
+from testigo.rules import Finding, Verdict
 from testigo.tasks import is_answered_by_head
 from testigo.training.launchers import HERE, Placement
 from testigo.training.start import Work, follow, to_end
-from testigo.watch import all_rules
-from testigo.watch.outputs import Outputs
 
 
 def baseline(grounds: Grounds, split: str = "validation") -> Path:
@@ -55,11 +53,11 @@ def evaluate(
     made = yield from _evaluate(
         grounds, planned.campaign, out, split, run, weights=weights, seed=planned.seed, placement=placement
     )
-    verdict = judge(all_rules(), [Outputs.from_lines(read_lines(made))], limits=grounds.campaign.rules.limits)
-    for finding in verdict.findings:
+    findings = watch_outputs(grounds, made, baseline(grounds, split))
+    for finding in findings:
         grounds.reporter.say(f"  {finding.severity} {finding.code} {finding.name}: {finding.observed}")
     body = {"split": split, "checkpoint": weights.parent.name, "sha256": file_sha256(made),
-            "findings": [f"{finding.code}: {finding.observed}" for finding in verdict.findings]}  # fmt: skip
+            "findings": [f"{finding.code}: {finding.observed}" for finding in findings]}  # fmt: skip
     grounds.record(kinds.RUN_EVALUATED, body, run=run, about=("split",))
     return made
 

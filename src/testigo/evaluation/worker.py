@@ -68,6 +68,8 @@ def evaluate(spec: EvaluationSpec) -> None:
 def _evaluate(spec: EvaluationSpec, began: float) -> None:
     import torch
 
+    from testigo.encoding import Encoder
+    from testigo.evaluation.beside import FILE, measure_beside
     from testigo.evaluation.predict import lines, predict
     from testigo.model.base import file_sha256
     from testigo.model.device import device, versions
@@ -90,10 +92,11 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
 
     on_batch(0)
     evaluation = settings.evaluation
+    encoder = encoder_of(settings, loaded, corpus.folder)
     with torch.inference_mode():
         predictions = predict(
             model,
-            encoder_of(settings, loaded, corpus.folder),
+            encoder,
             rows,
             max_new_tokens=evaluation.max_new_tokens,
             batch_size=evaluation.batch_size,
@@ -112,6 +115,8 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
         "tokens": sum(len(p.token_ids) for p in predictions),
         "versions": versions(),
     }
+    if spec.split == "validation" and isinstance(encoder, Encoder):
+        write_json(out / FILE, measure_beside(model, encoder, corpus))
     write_json(out / f"{spec.split}.meta.json", meta)
     write_atomically(out / f"{spec.split}.jsonl", lines(predictions))
 

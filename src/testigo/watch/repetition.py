@@ -19,7 +19,7 @@ def outputs_do_not_repeat_phrases(
     the output do not see it.
 
     What to do: not tested, likeliest first: too many `training.epochs` or a `training.learning_rate` too high; targets
-    that repeat themselves, so look at rows with `testigo show --raw`; a base that does so by itself, so compare with
+    that repeat themselves, so look at rows with `testigo show --raw 10`; a base that does so by itself, so compare with
     the baseline's outputs.
 
     Source: the share of 4-grams that occurred before (seq-rep-4, Welleck et al. 2020, arXiv 1908.04319: text of people

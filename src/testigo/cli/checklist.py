@@ -1,0 +1,182 @@
+"""`testigo checklist`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from testigo.cli.generations import compared, kept_samples
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, show
+from testigo.disk import read_lines
+
+if TYPE_CHECKING:
+    from testigo.campaign.workspace import Workspace
+    from testigo.ledger import Event, Run
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of the checklist."""
+
+    name: str
+    done: bool
+    there: str
+    """What the record holds."""
+    look: str
+    """What a person should look at."""
+    command: str
+    """The command that shows it, or makes it."""
+
+
+def checklist(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
+    """Walk through the debugging checklist: raw rows, format, tokens, mechanics, curves, generations, comparison.
+
+    Each item says what the record holds, what to look at yourself, and the command for it. Nothing is changed.
+
+    Example: testigo checklist campaign.yaml
+    """
+    items = list(_items(campaign, workspace))
+    following = next((item for item in items if not item.done), None)
+    if as_json:
+        print_json({"ok": following is None, "items": [asdict(item) for item in items]})
+    else:
+        for number, item in enumerate(items, 1):
+            mark = "[x]" if item.done else "[ ]"
+            show(f"{mark} {number}. {item.name}: {item.there}", style=None if item.done else "bold")
+            show(f"       look: {item.look}")
+            show(f"       {item.command}", style="dim")
+    ending(
+        checked=f"{sum(item.done for item in items)} of {len(items)} items are done",
+        not_checked="what only a person can see: the ledger cannot know how well somebody looked",
+        next_command=following.command
+        if following
+        else f"testigo open-test {named(campaign, workspace)} --because '…'",
+    )
+
+
+def _items(campaign: Path, workspace: Path | None) -> Iterator[Item]:
+    from testigo.campaign.workspace import Workspace
+    from testigo.errors import WorkspaceError
+
+    name = named(campaign, workspace)
+    found: Workspace | None = None
+    events: tuple[Event, ...] = ()
+    runs: tuple[Run, ...] = ()
+    try:
+        found = Workspace.find(campaign, workspace)
+    except WorkspaceError:
+        if campaign.is_dir() or workspace is not None:
+            raise
+    else:
+        with found.open_ledger() as ledger:
+            events, runs = tuple(ledger.events()), tuple(ledger.runs())
+    yield from _data_items(name, events)
+    yield from _mechanics(name, events)
+    yield _curves(name, found, runs)
+    yield _generations(name, found)
+    yield _comparison(name, found, events)
+
+
+def _data_items(name: str, events: Sequence[Event]) -> Iterator[Item]:
+    from testigo.ledger import kinds
+
+    built = _last(events, kinds.CORPUS_BUILT)
+    counts = ", ".join(f"{n} {split}" for split, n in built.body["rows"].items()) if built else ""
+    yield Item(
+        "raw rows", built is not None, f"{counts} rows" if built else "no corpus was built yet",
+        "read ten rows whole: is the answer right, is it in the input, is anything broken or foreign?",
+        f"testigo show {name} --raw 10",
+    )  # fmt: skip
+    pilot = _last(events, kinds.PILOT_FINISHED)
+    own = [code for code in pilot.body["findings"] if code[0] in "DE"] if pilot else []
+    there = ("nothing found in data and encoding" if not own else f"found {', '.join(own)}") if pilot else "not checked"
+    yield Item(
+        "format", pilot is not None and not own, there,
+        "lengths, duplicates, what was dropped or cut; each finding has its own page",
+        f"testigo explain {own[0]}" if own else f"testigo check {name}",
+    )  # fmt: skip
+    confirmed = _last(events, kinds.SAMPLES_CONFIRMED)
+    looked = confirmed is not None and bool(confirmed.body.get("looked"))
+    yield Item(
+        "tokens", looked,
+        "a person looked at samples" if looked else "nobody looked" if confirmed else "no samples were shown yet",
+        "what counts in the loss (green): the whole answer, its end, nothing of the prompt",
+        f"testigo show {name}",
+    )  # fmt: skip
+
+
+def _mechanics(name: str, events: Sequence[Event]) -> Iterator[Item]:
+    from testigo.ledger import kinds
+
+    pilot = _last(events, kinds.PILOT_FINISHED)
+    ok = pilot is not None and bool(pilot.body["ok"])
+    there = "no pilot yet" if pilot is None else "the pilot passed" if ok else "the pilot failed"
+    if pilot is not None and pilot.body["findings"]:
+        there += f", with {', '.join(pilot.body['findings'])}"
+    yield Item(
+        "mechanics", ok, there,
+        "two rows are learned by heart; the right tensors move; a resume is the same run",
+        f"testigo pilot {name}",
+    )  # fmt: skip
+    base = _last(events, kinds.BASELINE_EVALUATED)
+    yield Item(
+        "baseline", base is not None, "the base's outputs are kept" if base else "the base was not evaluated yet",
+        "what the untouched base already can: without it no improvement means anything",
+        f"testigo baseline {name}",
+    )  # fmt: skip
+
+
+def _curves(name: str, workspace: Workspace | None, runs: Sequence[Run]) -> Item:
+    told = []
+    sick = False
+    for run in runs:
+        folder = workspace.run(run.id) if workspace is not None else Path()
+        losses = [float(x["loss"]) for x in read_lines(folder / "steps.jsonl") if "loss" in x]
+        codes = sorted({line["code"] for line in read_lines(folder / "findings.jsonl") if line["severity"] != "note"})
+        sick |= bool(codes) or not all(map(math.isfinite, losses[-1:]))
+        if losses:
+            found = f", found {', '.join(codes)}" if codes else ", nothing found"
+            told.append(f"{run.id} {run.state}: loss {losses[0]:.3f} to {losses[-1]:.3f}{found}")
+    ended = bool(told) and all(run.state not in ("planned", "running", "interrupted") for run in runs)
+    return Item(
+        "curves", ended and not sick, "; ".join(told) or "no run has begun",
+        "does the loss fall, does validation follow it, what stands at the named updates?",
+        f"testigo serve {workspace.root.name}" if told and workspace is not None else f"testigo run {name}",
+    )  # fmt: skip
+
+
+def _generations(name: str, workspace: Workspace | None) -> Item:
+    kept = kept_samples(workspace) if workspace is not None else {}
+    told = []
+    for run, lines in kept.items():
+        last = compared(lines)["validations"][-1]
+        told.append(f"{run}: {last['prompts']} prompts at update {last['update']}, {last['cut']} cut")
+    return Item(
+        "generations over checkpoints", bool(told), "; ".join(told) or "no outputs to fixed prompts are kept",
+        "does the form come first and the content after; do outputs repeat, end, copy?",
+        f"testigo show {name} --generations" if told else f"testigo run {name}",
+    )  # fmt: skip
+
+
+def _comparison(name: str, workspace: Workspace | None, events: Sequence[Event]) -> Item:
+    from testigo.ledger import kinds
+
+    there, done = "nothing was compared yet", False
+    path = workspace.comparison_path if workspace is not None else Path()
+    if _last(events, kinds.COMPARED) is not None and path.is_file():
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        improvement = document["improvement"]
+        there, done = f"{improvement['metric']} {improvement['difference']:+.3f}: {improvement['verdict']}", True
+    return Item(
+        "comparison with the base", done, there,
+        "read the rows that were broken, not only those that were fixed; each category by itself",
+        f"testigo compare {name}" if done else f"testigo run {name}",
+    )  # fmt: skip
+
+
+def _last(events: Sequence[Event], kind: str) -> Event | None:
+    return next((event for event in reversed(events) if event.kind == kind), None)
