@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from testigo.training import launchers
 from testigo.training.launchers import HERE, Placement, local
 from testigo.training.launchers.placement import OnStart
+from testigo.training.stillness import Stillness
 
 T = TypeVar("T")
 
@@ -105,16 +107,20 @@ def _told(folder: Path) -> dict[str, Any]:
 def _listener(folder: Path, n_updates: int, reporter: Reporter) -> Callable[[], None]:
     steps, findings = Tail(folder / "steps.jsonl"), Tail(folder / "findings.jsonl")
     validation = ""
+    stillness = Stillness(time.monotonic())
 
     def listen() -> None:
         nonlocal validation
         for line in steps.new():
+            stillness.hear(line, time.monotonic())
             if "validation_loss" in line:
                 validation = f", validation {float(line['validation_loss']):.3f}"
             else:
                 speed = f", {line['seconds']:.1f} s an update" if line["update"] < n_updates else ""
                 note = f"loss {float(line['loss']):.3f}{validation}{speed}"
                 reporter.progress(f"train {folder.name}", line["update"], n_updates, note)
+        if (words := stillness.words(time.monotonic())) is not None:
+            reporter.say(f"  {words}")
         for found in findings.new():
             reporter.say(f"  {found['severity']} {found['code']} {found['name']}: {found['observed']}")
 
