@@ -28,9 +28,9 @@ def watch_outputs(grounds: Grounds, made: Path, baseline: Path) -> tuple[Finding
         if document["limits"] == json.loads(json.dumps(limits)):
             return tuple(Finding(**{**one, "rows": tuple(one["rows"])}) for one in document["findings"])
     lines = read_lines(made)
-    evidence: list[object] = [Outputs.from_lines(lines), *_beside(made.parent, baseline.parent)]
+    evidence: list[object] = [Outputs.from_lines(lines)]
     if made.stem == "validation" and not is_answered_by_head(grounds.campaign):
-        evidence.append(_copies(grounds, lines))
+        evidence += [*_beside(made.parent, baseline.parent), _copies(grounds, lines)]
     findings = judge(all_rules(), evidence, limits=limits).findings
     write_json(kept, {"limits": limits, "findings": [asdict(finding) for finding in findings]})
     return findings
