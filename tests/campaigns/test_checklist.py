@@ -33,7 +33,15 @@ def test_after_a_campaign_each_item_says_what_is_there_and_how_to_see_it(finishe
     items = {item["name"]: item for item in finished.place.testigo("checklist", "--json").document["items"]}
 
     assert list(items) == ITEMS
-    for name in ("raw rows", "baseline", "generations over checkpoints", "comparison with the base"):
+    for name in (
+        "raw rows",
+        "format",
+        "mechanics",
+        "baseline",
+        "curves",
+        "generations over checkpoints",
+        "comparison with the base",
+    ):
         assert items[name]["done"], name
     assert "36 train" in items["raw rows"]["there"]
     assert "completed: loss" in items["curves"]["there"]
@@ -41,7 +49,7 @@ def test_after_a_campaign_each_item_says_what_is_there_and_how_to_see_it(finishe
     assert finished.place.events() == before
 
     text = finished.place.testigo("checklist")
-    assert "[x] 1. raw rows: 36 train" in text.out
+    assert "[x] 1. raw rows: 12 test, 36 train, 12 validation rows" in text.out
 
 
 def test_outputs_to_the_fixed_prompts_are_shown_over_the_validations(finished: Finished) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -95,9 +94,9 @@ def _data_items(name: str, events: Sequence[Event]) -> Iterator[Item]:
     own = [code for code in pilot.body["findings"] if code[0] in "DE"] if pilot else []
     there = ("nothing found in data and encoding" if not own else f"found {', '.join(own)}") if pilot else "not checked"
     yield Item(
-        "format", pilot is not None and not own, there,
-        "lengths, duplicates, what was dropped or cut; each finding has its own page",
-        f"testigo explain {own[0]}" if own else f"testigo check {name}",
+        "format", pilot is not None and bool(pilot.body["ok"]), there,
+        "lengths, duplicates, what was dropped or cut; `testigo explain CODE` has a page for each finding",
+        f"testigo check {name}",
     )  # fmt: skip
     confirmed = _last(events, kinds.SAMPLES_CONFIRMED)
     looked = confirmed is not None and bool(confirmed.body.get("looked"))
@@ -132,18 +131,16 @@ def _mechanics(name: str, events: Sequence[Event]) -> Iterator[Item]:
 
 def _curves(name: str, workspace: Workspace | None, runs: Sequence[Run]) -> Item:
     told = []
-    sick = False
     for run in runs:
         folder = workspace.run(run.id) if workspace is not None else Path()
         losses = [float(x["loss"]) for x in read_lines(folder / "steps.jsonl") if "loss" in x]
         codes = sorted({line["code"] for line in read_lines(folder / "findings.jsonl") if line["severity"] != "note"})
-        sick |= bool(codes) or not all(map(math.isfinite, losses[-1:]))
         if losses:
             found = f", found {', '.join(codes)}" if codes else ", nothing found"
             told.append(f"{run.id} {run.state}: loss {losses[0]:.3f} to {losses[-1]:.3f}{found}")
     ended = bool(told) and all(run.state not in ("planned", "running", "interrupted") for run in runs)
     return Item(
-        "curves", ended and not sick, "; ".join(told) or "no run has begun",
+        "curves", ended, "; ".join(told) or "no run has begun",
         "does the loss fall, does validation follow it, what stands at the named updates?",
         f"testigo serve {workspace.root.name}" if told and workspace is not None else f"testigo run {name}",
     )  # fmt: skip
