@@ -150,12 +150,17 @@ def plant(rows: Rows, copies: Sequence[tuple[int, str]]) -> tuple[Rows, list[tup
     ],
 )
 def test_copies_in_language_are_found(
-    kind: str, change: Callable[[random.Random, str], str], least: float, letters_and_orders: Rows
+    kind: str,
+    change: Callable[[random.Random, str], str],
+    least: float,
+    letters_and_orders: Rows,
+    record_property: Callable[[str, object], None],
 ) -> None:
     order = random.Random(kind)
     chosen = order.sample(range(5000), 500)
     rows, pairs = plant(letters_and_orders[:9500], [(at, change(order, letters_and_orders[at][0])) for at in chosen])
     found = search(rows)
+    record_property(f"recall, {kind}", recall(found, pairs))
     assert recall(found, pairs) >= least, kind
     assert set(found) <= set(pairs), "nothing else is called a copy"
 
@@ -165,7 +170,9 @@ def letters_and_orders() -> Rows:
     return letters(5000) + orders(4500)[0]
 
 
-def test_copies_of_templated_rows_are_found_by_their_content() -> None:
+def test_copies_of_templated_rows_are_found_by_their_content(
+    record_property: Callable[[str, object], None],
+) -> None:
     rows, values = orders(8000)
     order = random.Random(5)
     inserted = [(at, with_words(order, rows[at][0], 4)) for at in order.sample(range(8000), 500)]
@@ -176,7 +183,9 @@ def test_copies_of_templated_rows_are_found_by_their_content() -> None:
     # A copy in another template has no run of words in common with its original: what can be found is told, not hidden.
     translated = [(at, SPANISH.format(**values[at])) for at in order.sample(range(8000), 500)]
     whole, pairs = plant(rows, translated)
-    assert set(search(whole)) <= set(pairs)
+    found = search(whole)
+    record_property("recall, translated template", recall(found, pairs))
+    assert set(found) <= set(pairs)
 
 
 @pytest.mark.parametrize("n", [400, 10_000])
