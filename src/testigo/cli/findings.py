@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from testigo.cli.output import show, show_part
+from testigo.rules import DOES_NOT_APPLY
 
 if TYPE_CHECKING:
     from testigo.rules import Verdict
@@ -25,5 +27,7 @@ def print_verdict(verdict: Verdict) -> None:
             show_part("  rows:     ", f"{', '.join(finding.rows[:_SHOWN_ROWS])}{more}")
         show_part("  do:       ", finding.remedy)
     show(f"{len(verdict.passed)} rules passed, {len(verdict.findings)} found something.")
-    if verdict.not_checked:
-        show_part("could not be checked: ", ", ".join(skipped.code for skipped in verdict.not_checked))
+    if verdict.blind:
+        show_part("could not be checked: ", ", ".join(skipped.code for skipped in verdict.blind))
+    for why, n in Counter(skipped.why for skipped in verdict.not_checked if not skipped.applies).items():
+        show_part("do not apply: ", f"{n} rules; {why.removeprefix(DOES_NOT_APPLY)}")

@@ -51,7 +51,7 @@ def pilot(
     else:
         print_phases(phases)
         print_verdict(verdict)
-    _end(verdict.ok, len(verdict.passed), len(verdict.not_checked), folder, named(campaign, workspace))
+    _end(verdict.ok, len(verdict.passed), len(verdict.blind), folder, named(campaign, workspace))
 
 
 def print_phases(phases: list[dict[str, Any]]) -> None:

@@ -120,7 +120,7 @@ def pilot(grounds: Grounds) -> Verdict:
         grounds.record(kinds.GATE_WAIVED, {"code": code, "reason": reason}, about=("code",))
     grounds.reporter.say(
         f"pilot: {'passed' if verdict.ok else 'failed'}. {len(verdict.passed)} checks passed, "
-        f"{len(verdict.findings)} found something, {len(verdict.not_checked)} could not be made"
+        f"{len(verdict.findings)} found something, {len(verdict.blind)} could not be made"
     )
     for finding in verdict.findings:
         grounds.reporter.say(f"  {finding.severity} {finding.code} {finding.name}: {finding.observed}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from testigo.campaign import Campaign
-from testigo.rules import NotChecked, Rule
+from testigo.rules import DOES_NOT_APPLY, NotChecked, Rule
 from testigo.tasks import is_answered_by_head
 
 NOT_OF_A_HEAD = frozenset(
@@ -18,10 +18,10 @@ def applying(rules: tuple[Rule, ...], campaign: Campaign) -> tuple[tuple[Rule, .
     """The rules that can be judged, and those that do not apply, each with the reason."""
     if not is_answered_by_head(campaign):
         return rules, ()
-    why = dict.fromkeys(NOT_OF_A_HEAD, "does not apply: a class head answers, and no text is written")
+    why = dict.fromkeys(NOT_OF_A_HEAD, f"{DOES_NOT_APPLY}a class head answers, and no text is written")
     if campaign.task.kind == "image-classification":
-        why |= dict.fromkeys(_OF_TOKENS, "does not apply: an image has no tokens")
+        why |= dict.fromkeys(_OF_TOKENS, f"{DOES_NOT_APPLY}an image has no tokens")
     if campaign.training.augment is None:
-        why |= dict.fromkeys(("F138", "F139"), "does not apply: no augmentation is declared")
+        why |= dict.fromkeys(("F138", "F139"), f"{DOES_NOT_APPLY}no augmentation is declared")
     kept = tuple(rule for rule in rules if rule.code not in why)
     return kept, tuple(NotChecked(rule.code, why[rule.code]) for rule in rules if rule.code in why)

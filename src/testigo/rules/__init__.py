@@ -23,9 +23,21 @@ from __future__ import annotations
 
 from testigo.rules.judge import Verdict, judge
 from testigo.rules.loading import collect, load_user_rules
-from testigo.rules.rule import CannotCheck, Finding, NotChecked, Passed, Rule, Severity, found, passed, rule
+from testigo.rules.rule import (
+    DOES_NOT_APPLY,
+    CannotCheck,
+    Finding,
+    NotChecked,
+    Passed,
+    Rule,
+    Severity,
+    found,
+    passed,
+    rule,
+)
 
 __all__ = [
+    "DOES_NOT_APPLY",
     "CannotCheck",
     "Finding",
     "NotChecked",

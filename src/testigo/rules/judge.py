@@ -29,6 +29,11 @@ class Verdict:
         """True when nothing stops the campaign."""
         return not self.stops
 
+    @property
+    def blind(self) -> tuple[NotChecked, ...]:
+        """The rules that had something to look at and could not."""
+        return tuple(skipped for skipped in self.not_checked if skipped.applies)
+
     def __add__(self, other: Verdict) -> Verdict:
         return Verdict(
             self.findings + other.findings,

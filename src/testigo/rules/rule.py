@@ -34,12 +34,21 @@ class Passed:
     observed: str
 
 
+DOES_NOT_APPLY = "does not apply: "
+"""How the reason of a rule begins that has nothing to look at, whatever is measured."""
+
+
 @dataclass(frozen=True)
 class NotChecked:
     """A rule that could not look, and why."""
 
     code: str
     why: str
+
+    @property
+    def applies(self) -> bool:
+        """Whether it would have had something to look at."""
+        return not self.why.startswith(DOES_NOT_APPLY)
 
 
 class CannotCheck(Exception):
