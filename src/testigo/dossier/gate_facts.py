@@ -8,7 +8,7 @@ from typing import Any
 
 from testigo.dossier.files import read_json, real, whole, words
 from testigo.dossier.record import Gates, Phase
-from testigo.rules import Finding, NotChecked, Passed, Severity
+from testigo.rules import DOES_NOT_APPLY, Finding, NotChecked, Passed, Severity
 
 
 def gates_from(folder: Path) -> Gates | None:
@@ -30,6 +30,7 @@ def gates_from(folder: Path) -> Gates | None:
         not_checked=tuple(
             NotChecked(str(item.get("code", "")), str(item.get("why", "")))
             for item in _list(findings.get("not_checked"))
+            if not str(item.get("why", "")).startswith(DOES_NOT_APPLY)
         ),
         platform=flat(platform) if isinstance(platform, Mapping) else {},
     )
