@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from silent import Silent
 
 from testigo.ledger import kinds
 
@@ -155,16 +156,8 @@ def _register(place: Place) -> str:
     from testigo.campaign import load
     from testigo.conductor.opening import opened
 
-    with opened(load(place.file), place.workspace, _Silent()) as grounds:
+    with opened(load(place.file), place.workspace, Silent()) as grounds:
         return grounds.register()
-
-
-class _Silent:
-    def say(self, text: str) -> None:
-        pass
-
-    def progress(self, step: str, done: int, of: int, note: str = "") -> None:
-        pass
 
 
 def _no_process(*arguments: Any, **options: Any) -> None:

@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from unittest.mock import MagicMock
 
 import pytest
+from silent import Silent
 
 from testigo.ledger import kinds
 
@@ -112,10 +112,10 @@ def _train(place: Place) -> None:
     from testigo.campaign import load, planned_runs
     from testigo.conductor import train
     from testigo.conductor.opening import opened
-    from testigo.training.start import Reporter, to_end
+    from testigo.training.start import to_end
 
-    campaign, silent = load(place.file), MagicMock(spec=Reporter)
-    with opened(campaign, place.workspace, silent) as grounds:
+    campaign = load(place.file)
+    with opened(campaign, place.workspace, Silent()) as grounds:
         grounds.ledger.mark_dead(progress=grounds.progress_of)
         to_end(train.train(grounds, planned_runs(campaign)[0]))
 

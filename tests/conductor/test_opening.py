@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from silent import Silent
 
 from testigo.errors import FaultOfTestigo, Interrupted, WorkspaceError
 from testigo.ledger import kinds
@@ -16,14 +17,6 @@ if TYPE_CHECKING:
     from tiny import Tiny
 
     from testigo.campaign import Campaign
-
-
-class Silent:
-    def say(self, text: str) -> None:
-        pass
-
-    def progress(self, step: str, done: int, of: int, note: str = "") -> None:
-        pass
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testigo.corpus.duplicates import find_copies, normalised
-from testigo.corpus.near import near_pairs
+from testigo.corpus.near import near_texts
 from testigo.corpus.row import Part, PlacedRow, Row
+from testigo.corpus.texts import Texts
 
 SENTENCE = "the quick brown fox jumps over a lazy dog while seven small owls watch from an old oak near our house"
 WORDS = SENTENCE.split()
@@ -20,6 +21,14 @@ def placed(*rows: tuple[str, Any], parts: tuple[Part, ...] = ()) -> list[PlacedR
         PlacedRow(Row(str(n), str(n), "", {"text": text, "target": target}, ""), f"f:{n}", part)
         for n, ((text, target), part) in enumerate(zip(rows, whole, strict=True))
     ]
+
+
+def near_pairs(texts: list[str], similarity: float) -> tuple[tuple[int, int, float], ...]:
+    """Pairs of places, each later copy of a text with the first alone."""
+    distinct = Texts.of(texts)
+    copies = [(places[0], place, 1.0) for places in distinct.rows for place in places[1:]]
+    found = near_texts(distinct, similarity)
+    return tuple(sorted(copies + [(distinct.rows[a][0], distinct.rows[b][0], s) for (a, b), s in found.items()]))
 
 
 @pytest.mark.parametrize("copy", ["send 5 boxes", "  SEND   5 boxes!! ", "Send (5 boxes)", "Ｓｅｎｄ 5 boxes"])
@@ -92,5 +101,5 @@ def test_near_pairs_do_not_depend_on_the_order(order: list[int]) -> None:
     assert frozenset((2, 3)) not in plain
 
 
-def test_many_copies_of_a_text_are_paired_with_the_first_alone() -> None:
-    assert near_pairs(["a b c"] * 4, 0.8) == ((0, 1, 1.0), (0, 2, 1.0), (0, 3, 1.0))
+def test_many_copies_of_a_text_are_one_distinct_text() -> None:
+    assert Texts.of(["a b c", "d", "A  b c!", "a b c"]).rows == ((0, 2, 3), (1,))

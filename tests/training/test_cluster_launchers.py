@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from silent import Silent
 
 from testigo.campaign import planned_runs
 from testigo.conductor import train
@@ -58,14 +59,6 @@ def grounds(tiny: Tiny, tmp_path: Path) -> Iterator[Grounds]:
     campaign = tiny.campaign(SETTINGS)
     with opened(campaign, tmp_path / "ws", Silent()) as opening:
         yield opening
-
-
-class Silent:
-    def say(self, text: str) -> None:
-        pass
-
-    def progress(self, step: str, done: int, of: int, note: str = "") -> None:
-        pass
 
 
 def jobs(grounds: Grounds) -> list[Any]:

@@ -21,6 +21,7 @@ import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
+from silent import Silent
 from tiny import updates, validations
 
 from testigo.disk import read_lines
@@ -144,14 +145,6 @@ def started(tiny: Tiny, folder: Path) -> Any:
     )
     until(lambda: next(work, None) is None and len(updates(folder)) >= 12)
     return work
-
-
-class Silent:
-    def say(self, text: str) -> None:
-        pass
-
-    def progress(self, step: str, done: int, of: int, note: str = "") -> None:
-        pass
 
 
 def until(condition: Callable[[], bool]) -> None:

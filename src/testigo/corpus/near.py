@@ -9,7 +9,7 @@ Source: Broder 1997, "On the resemblance and containment of documents"; banding 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -27,18 +27,6 @@ AT_ONCE = 100_000  # texts for which the engine makes keys at a time
 
 Pairs = dict[tuple[int, int], float]
 """Two places in `Texts`, the lower first, and their similarity."""
-
-
-def near_pairs(texts: Sequence[str], similarity: float, engine: str = "local") -> tuple[tuple[int, int, float], ...]:
-    """Pairs of places whose texts have at least this Jaccard similarity of shingles, with the similarity.
-
-    Of texts that are equal after normalisation each later one is paired, with 1.0, with the first alone, and the first
-    stands for all of them: a thousand copies are a thousand pairs, not half a million.
-    """
-    distinct = Texts.of(texts)
-    copies = [(places[0], place, 1.0) for places in distinct.rows for place in places[1:]]
-    found = near_texts(distinct, similarity, engine)
-    return tuple(sorted(copies + [(distinct.rows[a][0], distinct.rows[b][0], s) for (a, b), s in found.items()]))
 
 
 def near_texts(texts: Texts, similarity: float, engine: str = "local") -> Pairs:
