@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -15,8 +16,10 @@ from transformers import AutoTokenizer, GenerationConfig
 
 from testigo.errors import ModelError, VerificationFailed, WorkspaceError
 from testigo.model import control, export_worker, locate, reproduction
+from testigo.model.adapter import attach, trained_parameters
 from testigo.model.base import file_sha256
 from testigo.model.export import export, load_export, merged_error, read_record
+from testigo.model.load import load_base
 from testigo.training.prepare import Prepared, prepare, session
 
 if TYPE_CHECKING:
@@ -120,6 +123,52 @@ def test_renamed_keys_are_named_and_refused(tiny: Tiny, copy: Path) -> None:
     resealed(copy)
     with pytest.raises(ModelError, match=r"did not arrive: .*layers\.[19]\."):
         load_export(copy, tiny.base())
+
+
+@pytest.mark.parametrize(("kind", "saved"), [("llama", []), ("qwen2", ["embed_tokens", "lm_head"])])
+def test_added_tokens_come_back_with_their_embeddings(tiny: Tiny, tmp_path: Path, kind: str, saved: list[str]) -> None:
+    """C40: frozen and tied to the outputs; trained, and not tied."""
+    loaded = load_base(tiny.base(kind))
+    added = [f"<added{n}>" for n in range(4)]
+    assert loaded.tokenizer.add_tokens(added) == 4
+    torch.manual_seed(3)
+    loaded.model.resize_token_embeddings(len(loaded.tokenizer), mean_resizing=False)
+    with torch.no_grad():
+        loaded.model.get_input_embeddings().weight[-4:].normal_(0.0, 0.3)
+    settings = tiny.campaign({"model.adapter": {"method": "lora", "rank": 4, "save_modules": saved}}).model.adapter
+    model = attach(loaded.model, settings, seed=0)
+    with torch.no_grad():
+        for parameter in trained_parameters(model).values():
+            parameter.add_(0.1)
+    ids = loaded.tokenizer("".join(added) + "Hello,")["input_ids"]
+    assert min(ids[:4]) >= len(loaded.tokenizer) - 4
+    record = export(model, loaded, tmp_path / "adapter", prompts={"added": ids}, max_new_tokens=6)
+    assert record["embedding_rows"] == len(loaded.tokenizer)
+    worker = in_process("testigo.model.control", str(tmp_path / "adapter"), "--base", f"path:{tiny.folder / kind}")
+    answer = json.loads(worker.communicate()[0])
+    assert answer["ok"], answer
+    assert answer["first_logits_error"] == 0.0
+    assert AutoTokenizer.from_pretrained(tmp_path / "adapter").convert_tokens_to_ids(added) == ids[:4]
+
+
+def test_a_compiled_model_is_exported_by_the_names_of_its_base(tiny: Tiny, tmp_path: Path) -> None:  # C42
+    prepared = trained(tiny, tmp_path / "run")
+    whole = dataclasses.replace(prepared, model=torch.compile(prepared.model))
+    assert any("_orig_mod." in name for name, _ in whole.model.named_parameters())
+    exported(whole, tmp_path / "adapter")
+    assert not any("_orig_mod" in name for name in load_file(tmp_path / "adapter" / "adapter_model.safetensors"))
+    again = control.check_export(tmp_path / "adapter", f"path:{tiny.folder / 'llama'}")
+    assert again.ok
+    assert again.first_logits_error == 0.0
+
+
+def test_a_compiled_module_inside_is_named_and_refused(tiny: Tiny, tmp_path: Path) -> None:  # C42
+    prepared = tiny.prepared()
+    layers = prepared.model.get_base_model().model.layers
+    layers[1] = torch.compile(layers[1])
+    with pytest.raises(ModelError, match=r"names of compiled modules: .*layers\.1\._orig_mod\."):
+        exported(prepared, tmp_path / "adapter")
+    assert not (tmp_path / "adapter").exists()
 
 
 def test_an_adapter_with_a_value_that_is_not_finite_cannot_be_exported(tiny: Tiny, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,14 @@ from testigo.errors import ModelError, VerificationFailed, WorkspaceError
 from testigo.model import reproduction
 from testigo.model.adapter import trained_parameters
 from testigo.model.base import BaseFiles, file_sha256
+from testigo.model.device import random_state_kept
 from testigo.model.digest import weights_sha256
 from testigo.model.head import Head
-from testigo.model.load import Loaded, load_base
+from testigo.model.load import Loaded, load_base, load_config
 
 RECORD = "testigo.json"
+COMPILED = "_orig_mod"
+"""The name under which `torch.compile` keeps the module that it wraps."""
 
 
 def export(
@@ -46,11 +49,13 @@ def export(
     Raises
     ------
     ModelError
-        When a trained weight is not finite.
+        When a trained weight is not finite, or a module inside was compiled in place of its own.
     WorkspaceError
         When the folder holds another export, or cannot be written.
     """
+    model = getattr(model, COMPILED, model)  # the module that was compiled is the one whose names others know
     own = trained_parameters(model)
+    _refuse_compiled_names(own)
     broken = [name for name, p in own.items() if not bool(torch.isfinite(p).all())]
     if broken:
         raise ModelError(
@@ -78,7 +83,8 @@ def export(
     try:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
-        _save(model, loaded, aside, stop_ids)
+        resized = _rows_after_resizing(model, loaded)
+        _save(model, loaded, aside, stop_ids, resized is not None)
         record = {
             "kind": "adapter" if isinstance(model, PeftModel) else "model",
             "base": loaded.files.identity.to_json(),
@@ -88,6 +94,7 @@ def export(
             "stop_ids": list(stop_ids),
             "max_new_tokens": max_new_tokens,
             **_head_record(loaded),
+            **({"embedding_rows": resized} if resized else {}),
             "control_inputs": [c.to_json() for c in inputs],
             "sha256": {path.name: file_sha256(path) for path in sorted(aside.iterdir())},
         }
@@ -120,10 +127,31 @@ def _head_record(loaded: Loaded) -> dict[str, Any]:
     return {"head": {"reads": reads, "wanted": wanted, "labels": list(loaded.labels), "modules": list(loaded.head)}}
 
 
-def _save(model: Any, loaded: Loaded, folder: Path, stop_ids: Sequence[int]) -> None:
+def _refuse_compiled_names(names: Iterable[str]) -> None:
+    """A compiled module inside gives its weights names that the base does not have: nothing would load them."""
+    compiled = [name for name in names if COMPILED in name.split(".")]
+    if compiled:
+        raise ModelError(
+            expected="weights by the names that the base gives them",
+            found=f"{len(compiled)} names of compiled modules: {', '.join(compiled[:3])}",
+            where="the trained weights",
+            action="compile the whole model, or put the module's own (`_orig_mod`) back before the export",
+        )
+
+
+def _rows_after_resizing(model: Any, loaded: Loaded) -> int | None:
+    """How many tokens an adapter's embeddings have where they are not the base's own; None where they are."""
+    if loaded.tokenizer is None or not isinstance(model, PeftModel):
+        return None
+    n_rows = int(model.get_input_embeddings().weight.shape[0])
+    return None if n_rows == load_config(loaded.files).get_text_config().vocab_size else n_rows
+
+
+def _save(model: Any, loaded: Loaded, folder: Path, stop_ids: Sequence[int], is_resized: bool) -> None:
     own: dict[str, Any] = {}
     if isinstance(model, PeftModel):
-        own = {"save_embedding_layers": False}  # else peft asks the hub about the base by its bare name
+        # Embeddings that were resized are nobody else's. Left to decide, peft asks the hub about the base by its name.
+        own = {"save_embedding_layers": is_resized}
         settings = model.peft_config[model.active_adapter]
         # The folder that we loaded from means nothing to others; the base's own name and revision do.
         settings.base_model_name_or_path = loaded.files.identity.name
@@ -198,11 +226,15 @@ def load_export(folder: Path, files: BaseFiles, *, dtype: torch.dtype = torch.fl
 
         return load_base(locate(f"path:{folder.resolve()}"), dtype=dtype, head=_head_of(record)).model
     loaded = load_base(files, dtype=dtype, head=_head_of(record))
+    resized = record.get("embedding_rows")
+    if resized:
+        with random_state_kept():  # the rows that are new get the adapter's values below
+            loaded.model.resize_token_embeddings(resized, mean_resizing=False)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Found missing adapter keys")  # they are an error of ours below
         model = PeftModel.from_pretrained(loaded.model, folder, is_trainable=False)
     model.eval()
-    arrived = get_peft_model_state_dict(model, save_embedding_layers=False)
+    arrived = get_peft_model_state_dict(model, save_embedding_layers=bool(resized))
     saved = load_file(folder / "adapter_model.safetensors")
     lost = sorted(saved.keys() ^ arrived.keys()) + [
         name
