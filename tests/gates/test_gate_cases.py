@@ -157,6 +157,7 @@ HEALTHY: dict[type, Any] = {
         evaluation_twice=0.0,
         zero_loss=False,
         weights_intact=True,
+        output_dtypes={"float32": 28},
     ),
     BackwardEvidence: BackwardEvidence(
         precision="fp32",
@@ -181,6 +182,7 @@ HEALTHY: dict[type, Any] = {
         foreign_in_optimizer=0,
         duplicates_in_optimizer=0,
         moved_first=("q.lora_B",),
+        due_first=("q.lora_B",),
         moved=LORA,
         frozen_changed=(),
         learning_rate_expected=(1e-5, 2e-5),
@@ -194,6 +196,7 @@ HEALTHY: dict[type, Any] = {
         gradient_norm_before_clip=3.0,
         gradient_norm_after_clip=0.9999997,
         replica_digests=("abc", "abc"),
+        half_precision=2,
         rounded_away=0.02,
         seed_twice_equal=True,
     ),
@@ -371,6 +374,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "F111": ({"zero_loss": True, "loss": 0.0}, {"loss": 1e-9}),
     "F112": ({"evaluation_twice": 0.01}, {"precision": "bf16", "evaluation_twice": 1e-4}),
     "F113": ({"weights_intact": False}, {}),
+    "F121": (
+        {"output_dtypes": {"bfloat16": 24, "float32": 4}},  # a base that stayed in bf16, beside an adapter in fp32
+        {"precision": "bf16", "output_dtypes": {"bfloat16": 24, "float32": 4}},
+    ),
     "F131": (  # C49
         {"head_labels": ("b", "a", "c")},
         {"head_labels": ("b", "a", "c"), "labels": ("b", "a", "c")},
@@ -475,6 +482,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "B125": ({"untied": ("embed_tokens.weight", "lm_head.weight")}, {}),
     "B203": ({"adapter_inside_adapter": True}, {"adapter": False}),
     "U125": ({"rounded_away": 0.98}, {"rounded_away": 0.98, "learning_rate_applied": (0.0, 0.0), "skipped": 0}),
+    "U126": (
+        {"moved_first": ()},
+        {"moved_first": (), "learning_rate_applied": (0.0, 1e-5), "learning_rate_expected": (0.0, 1e-5)},
+    ),
     "U201": ({"peak_learning_rate": 2e-5}, {"peak_learning_rate": 9e-4}),
     "U202": ({"peak_learning_rate": 0.0}, {"peak_learning_rate": 1e-9}),
     "U203": ({"schedule_is_the_optimizers": False}, {}),
@@ -615,6 +626,7 @@ TWINS: dict[str, dict[type, dict[str, Any]]] = {
             "packed_vs_alone": 0.012,
             "padded_vs_alone": 0.011,
             "perturbed_neighbour": 0.0,
+            "output_dtypes": {"bfloat16": 40},
         },
         BackwardEvidence: {"precision": "bf16", "accumulation_error": 0.006, "checkpointing_error": 0.002},
         ValidationEvidence: {"precision": "bf16", "losses_by_batch": {"1": 2.31, "4": 2.318}},
@@ -623,7 +635,7 @@ TWINS: dict[str, dict[type, dict[str, Any]]] = {
     },
     "fp16 whose scaler skipped the first update": {
         UpdateEvidence: {"skipped": 1, "moved": ("q.lora_B",), "moved_first": ()},
-        ForwardEvidence: {"precision": "fp16", "packed_vs_alone": 0.003},
+        ForwardEvidence: {"precision": "fp16", "packed_vs_alone": 0.003, "output_dtypes": {"float16": 40}},
     },
     "constant learning rate, no warm-up, no clipping": {
         UpdateEvidence: {
@@ -650,7 +662,15 @@ TWINS: dict[str, dict[type, dict[str, Any]]] = {
             "nonzero_gradient": ("w", "b"),
             "exempt": (),
         },
-        UpdateEvidence: {"trained": ("w", "b"), "in_optimizer": ("b", "w"), "moved": ("w", "b")},
+        UpdateEvidence: {
+            "trained": ("w", "b"),
+            "in_optimizer": ("b", "w"),
+            "moved": ("w", "b"),
+            "due_first": ("w",),
+            "moved_first": ("b", "w"),
+            "half_precision": 0,
+            "rounded_away": None,
+        },
     },
     "a base that already knows the rows": {
         ForwardEvidence: {"loss": 0.004, "loss_fp32": 0.004, "base_row_loss": 0.004},

@@ -84,6 +84,66 @@ def test_a_frozen_tensor_that_moves_is_found_by_name(
     assert name in findings["U107"].observed
 
 
+def test_a_part_that_moves_from_the_second_update_on_is_found_and_the_a_of_lora_is_exempt(
+    bench: MakeBench, found: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from testigo.pilot import update
+    from testigo.pilot.phases import Phases
+
+    healthy = bench()
+    seen = update.collect(healthy, Phases())
+    assert {name.rsplit(".", 3)[1] for name in seen.due_first or ()} == {"lora_B"}
+    assert not found(healthy, seen)
+
+    made = bench()
+    late = [p for name, p in made.session.parameters.items() if "layers.1" in name and "lora_B" in name]
+    step, taken = made.session.optimizer.step, []
+
+    def later(*arguments: Any, **options: Any) -> Any:
+        result = step(*arguments, **options)
+        if not taken:
+            for p in late:
+                p.data.zero_()
+        taken.append(1)
+        return result
+
+    monkeypatch.setattr(made.session.optimizer, "step", later)
+    findings = found(made, update.collect(made, Phases()))
+    assert set(findings) == {"U106", "U126"}, "without B, its A has no gradient at the second update either"
+    assert "7 of 14 tensors" in findings["U126"].observed
+    assert "lora_A" in findings["U106"].observed
+
+
+def test_trained_weights_in_half_precision_lose_their_updates(bench: MakeBench, found: Found) -> None:
+    import torch
+
+    from testigo.pilot import update
+    from testigo.pilot.phases import Phases
+
+    full = {"model.adapter": {"method": "full"}, "training.learning_rate": 1e-5}
+    healthy, sick = bench(full), bench(full, after_loading=lambda model: model.to(torch.bfloat16))
+    assert update.collect(healthy, Phases()).half_precision == 0
+    assert "half-precision weights" in found(sick, update.collect(sick, Phases()))["U125"].observed
+
+
+def test_a_precision_that_is_not_computed_in_is_found(
+    bench: MakeBench, found: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import contextlib
+
+    import torch
+
+    from testigo.pilot import forward
+
+    stayed = bench(after_loading=lambda model: model.get_base_model().to(torch.bfloat16))
+    assert "in bfloat16" in found(stayed, forward.collect(stayed, weights_before=""))["F121"].observed
+    declared = bench({"model.precision": "bf16"})
+    assert "F121" not in found(declared, forward.collect(declared, weights_before=""))
+    plain = bench({"model.precision": "bf16", "model.adapter": {"method": "full"}})
+    monkeypatch.setattr(forward, "autocast", lambda *_: contextlib.nullcontext())
+    assert "bf16 is declared" in found(plain, forward.collect(plain, weights_before=""))["F121"].observed
+
+
 def test_an_adapter_of_which_a_part_stays_frozen_is_listed(bench: MakeBench, found: Found) -> None:
     from testigo.pilot import backward
 

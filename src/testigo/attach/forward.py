@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from testigo.attach.bench import Bench
 from testigo.attach.rows import IGNORED, SeenRow, places_in_batch
 from testigo.gates.forward import ForwardEvidence
+from testigo.pilot.numbers import output_dtypes
 
 #: Two losses are the same when they differ by no more than this, relative to the larger of one nat and the loss.
 SAME = 1e-4
@@ -29,7 +30,8 @@ def collect(bench: Bench) -> ForwardEvidence:
     loss, again = bench.evaluated(batch), bench.evaluated(batch)
     apart = abs(loss - again) if math.isfinite(loss) and math.isfinite(again) else None
     bench.is_repeatable = apart is None or apart <= REPEATED * max(1.0, abs(loss))
-    logits, labels = bench.logits(batch), batch.get("labels")
+    with output_dtypes(bench.model) as dtypes:
+        logits, labels = bench.logits(batch), batch.get("labels")
     paths = () if logits is None or not isinstance(labels, torch.Tensor) else _paths(logits, labels.cpu())
     recomputed = _recomputed(bench, loss, paths)
     if logits is not None and bench.is_cross_entropy:
@@ -46,6 +48,7 @@ def collect(bench: Bench) -> ForwardEvidence:
         shuffled_label_loss=_shuffled(logits, labels, rows) if bench.loss_shift == 1 else None,
         evaluation_twice=apart,
         zero_loss=loss == 0.0,
+        output_dtypes=None if logits is None else dict(dtypes),
     )
 
 

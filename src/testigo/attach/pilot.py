@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ from testigo.model.device import platform_description
 from testigo.pilot.phases import OutOfMemory, Phases
 from testigo.rules import NotChecked, Rule, Verdict, judge
 
-PHASES = ("data", "forward", "backward", "update", "overfit", "validation", "export", "resume")
+PHASES = ("data", "forward", "backward", "update-1", "update-2", "overfit", "validation", "export", "resume")
+_OF_OVERFITTING = ("U121", "U122", "U123", "U124")
 _COLLECTED = (
     DataEvidence,
     ForwardEvidence,
@@ -139,8 +141,7 @@ class _Run:
             with self._phase("backward", _inputs("longest training rows", bench.worst), bench.worst):
                 backward.worst_case(bench)
         self._collect("backward", lambda: backward.collect(bench, self.declared))
-        with self._phase("update", f"{update.N_UPDATES} updates at the highest learning rate"):
-            self.evidence.append(update.collect(bench, trainer.get_train_dataloader()))
+        self._update(trainer, bench)
         bench.back_to_start()
         with self._phase("overfit", f"{update.OVERFIT_ROWS} short rows by heart"):
             learned = update.overfit(bench)
@@ -157,6 +158,16 @@ class _Run:
             self.unchecked["validation"] = "the Trainer has no eval_dataset"
         self._collect("data", lambda: data.collect(bench))
         self._about_the_trainer(trainer, bench, eval_loss[0])
+
+    def _update(self, trainer: Any, bench: Bench) -> None:
+        """The first and the second update, each measured apart: the first allocates the optimizer's state."""
+        inputs, ids = _inputs("short rows, the highest learning rate", bench.sample), tuple(r.id for r in bench.sample)
+        try:
+            with self._failures("update"):
+                measured = partial(self.phases.measure, inputs=inputs, rows=ids)
+                self.evidence.append(update.collect(bench, trainer.get_train_dataloader(), measured))
+        except OutOfMemory as failure:
+            self.unchecked["update"] = f"memory ran out in {failure}"
 
     def _about_the_trainer(self, trainer: Any, bench: Bench, eval_loss: EvalLoss | None) -> None:
         """What would be saved, what would be gone on from, and the Trainer's own settings."""
@@ -197,7 +208,7 @@ class _Run:
         except StepFailed as failure:
             self.failed_step = self.failed_step or f"{name}: {failure}"
             self.unchecked[name] = f"the Trainer's step failed in {name}"
-        except (torch.OutOfMemoryError, MemoryError):
+        except (torch.OutOfMemoryError, MemoryError, OutOfMemory):
             raise
         except Exception as error:
             # What the pilot cannot read in an unusual trainer is no fault of the training.
@@ -223,22 +234,21 @@ class _Run:
         rows = {row.phase: row.to_json() for row in self.phases.rows}
         for phase in PHASES:
             own = [f for f in verdict.findings if _of_phase(f.phase, f.code, phase)]
-            word = "passed"
+            word, why = "passed", self.unchecked.get(phase, self.unchecked.get(phase.partition("-")[0]))
             if any(f in verdict.stops for f in own):
                 word = "failed"
-            elif phase in self.unchecked or phase not in rows:
+            elif why or phase not in rows:
                 word = "could not be checked"
             elif own:
                 word = "warned" if any(f.severity != "note" for f in own) else "passed"
             row = rows.get(phase, {"phase": phase, "inputs": "not run"})
-            why = self.unchecked.get(phase)
             yield {**row, "inputs": f"{row['inputs']} ({why})" if why else row["inputs"], "verdict": word}
 
 
 def _of_phase(finding_phase: str, code: str, phase: str) -> bool:
-    if code.startswith("U12"):
+    if code in _OF_OVERFITTING:
         return phase == "overfit"
-    return finding_phase == phase
+    return finding_phase == phase.partition("-")[0]
 
 
 def _inputs(what: str, rows: Sequence[Any]) -> str:

@@ -41,6 +41,7 @@ REMEDIES: Mapping[str, str] = {
     "F111": "See that some label of each batch is not -100.",
     "F112": "Find what draws random numbers in evaluation mode: a dropout that ignores `self.training`, or a module "
     "whose `train()` was overridden.",
+    "F121": "Compare `bf16` and `fp16` of the arguments with the `dtype` that the model was loaded in.",
     "B101": "Create the adapter with `get_peft_model`, or load it with `is_trainable=True`.",
     "B102": "Compare the lists with what sets `requires_grad` after the adapter was made; or declare what is meant: "
     "`testigo.pilot(trainer, trained=[...])`.",
@@ -64,6 +65,7 @@ REMEDIES: Mapping[str, str] = {
     "U107": "Take the named tensors out of the optimizer, or give them `requires_grad`.",
     "U111": "Clip once an update, after accumulation: leave it to the Trainer's `max_grad_norm`.",
     "U125": "Load the model in float32 and set `bf16=True`, which computes in bf16 and keeps the weights in float32.",
+    "U126": "Look at the learning rate of each parameter group, and for hooks that change gradients or weights.",
     "B125": "Leave `embed_tokens` and `lm_head` out of `modules_to_save`, or set `ensure_weight_tying=True` there.",
     "R102": "Nothing is left of this run: raise `max_steps` or `num_train_epochs` in a new one.",
     "R107": "Give the checkpoint before this one to `resume_from_checkpoint`; see whether the run had diverged.",

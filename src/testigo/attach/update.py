@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from testigo.attach.bench import Bench, planned_updates
 from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.update import UpdateEvidence
+from testigo.pilot.movement import due, in_half_precision, rounded_away
 
 N_UPDATES = 2
 OVERFIT_ROWS, OVERFIT_UPDATES = 2, 60
@@ -20,10 +23,12 @@ OVERFIT_RATES = (1e-3, 5e-3, 2e-4)
 #: The loss is learned well enough to stop when it is below this share of the first.
 OVERFIT_SHARE = 0.6
 OVERFIT_SECONDS = 10.0
+Measured: TypeAlias = Callable[[str], AbstractContextManager[None]]
+"""Measures a phase, by its name; an error inside goes on."""
 
 
-def collect(bench: Bench, loader: Any) -> UpdateEvidence:
-    """Two updates with the Trainer's own optimizer and clipping, at the peak of the schedule.
+def collect(bench: Bench, loader: Any, measured: Measured) -> UpdateEvidence:
+    """Two updates with the Trainer's own optimizer and clipping, at the peak of the schedule, each measured apart.
 
     The peak is used because warm-up begins at zero, which moves nothing and is no fault.
     """
@@ -42,6 +47,7 @@ def collect(bench: Bench, loader: Any) -> UpdateEvidence:
         return evidence
     rates, skipped = [], 0
     moved_first: tuple[str, ...] = ()
+    due_first: tuple[str, ...] | None = None
     before: float | None = None
     after: float | None = None
     nonzero: dict[str, torch.Tensor] = {}
@@ -50,20 +56,25 @@ def collect(bench: Bench, loader: Any) -> UpdateEvidence:
         rates.append(_to_peak(trainer.optimizer))
         for p in bench.trained.values():
             p.grad = None
-        bench.step([batch], training=True)
-        before = _norm(bench)
-        _clip(bench)
-        after = _norm(bench)
-        nonzero = {n: torch.ne(p.grad, 0) for n, p in _half_precision(bench).items() if p.grad is not None}
-        trainer.optimizer.step()
+        with measured(f"update-{number + 1}"):
+            bench.step([batch], training=True)
+            before = _norm(bench)
+            _clip(bench)
+            after = _norm(bench)
+            nonzero = {n: p.grad != 0 for n, p in in_half_precision(bench.trained).items() if p.grad is not None}
+            if number == 0 and not bench.args.fp16:  # whose scaler may still be in the gradient
+                due_first = due(bench.trained, _rates(bench))
+            trainer.optimizer.step()
         skipped += bool(trainer.accelerator.optimizer_step_was_skipped)
         if number == 0:
             moved_first = bench.changed()
     frozen = [(n, p) for n, p in trainer.model.named_parameters() if n not in bench.trained]
+    copies = {n: bench.kept.copies[id(p)] for n, p in bench.trained.items()}
     known = all(bench.kept.has(p) for _, p in frozen)
     return replace(
         evidence,
         moved_first=moved_first,
+        due_first=due_first,
         moved=bench.changed(),
         frozen_changed=tuple(n for n, p in frozen if bench.kept.changed(p)) if known else None,
         learning_rate_applied=tuple(rates),
@@ -72,7 +83,8 @@ def collect(bench: Bench, loader: Any) -> UpdateEvidence:
         clip=bench.args.max_grad_norm or None,
         gradient_norm_before_clip=before,
         gradient_norm_after_clip=after,
-        rounded_away=_rounded_away(bench, nonzero),
+        half_precision=len(in_half_precision(bench.trained)),
+        rounded_away=rounded_away(bench.trained, copies, nonzero),
     )
 
 
@@ -95,18 +107,11 @@ def _norm(bench: Bench) -> float | None:
     return float(torch.nn.utils.get_total_norm(gradients))
 
 
-def _half_precision(bench: Bench) -> dict[str, torch.nn.Parameter]:
-    return {name: p for name, p in bench.trained.items() if p.dtype in (torch.bfloat16, torch.float16)}
-
-
-def _rounded_away(bench: Bench, nonzero: dict[str, torch.Tensor]) -> float | None:
-    """Share of the half-precision numbers with a gradient that are bit for bit as they were."""
-    total = lost = 0
-    for name, p in _half_precision(bench).items():
-        if name in nonzero:
-            still = (p.detach() == bench.kept.copies[id(p)]) & nonzero[name]
-            total, lost = total + int(nonzero[name].sum()), lost + int(still.sum())
-    return lost / total if total else None
+def _rates(bench: Bench) -> dict[str, float]:
+    """The learning rate of each parameter's own group."""
+    groups = bench.trainer.optimizer.param_groups
+    by_id = {id(p): float(group["lr"]) for group in groups for p in group["params"]}
+    return {name: by_id.get(id(p), 0.0) for name, p in bench.trained.items()}
 
 
 def overfit(bench: Bench) -> OverfitEvidence | None:

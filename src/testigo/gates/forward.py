@@ -43,6 +43,12 @@ class ForwardEvidence:
     """Whether the loss is exactly zero."""
     weights_intact: bool | None = None
     """Whether weights have the same digest before and after they went to the device."""
+    output_dtypes: dict[str, int] | None = None
+    """How many outputs of layers with a weight matrix had which dtype, by its name in torch."""
+
+
+_DTYPES = {"fp64": "float64", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+_HALVES = ("bfloat16", "float16")
 
 
 @rule("F101", "logits-not-finite", "stop", phase="forward")
@@ -260,6 +266,29 @@ def weights_arrive_whole(evidence: ForwardEvidence) -> Finding | Passed:
     if need(evidence.weights_intact, "the digest of weights on the device"):
         return passed("weights have the same digest on the device")
     return found("weights on the device have another digest than in the file")
+
+
+@rule("F121", "computes-in-other-numbers", "warn", phase="forward")
+def computes_as_declared(evidence: ForwardEvidence) -> Finding | Passed:
+    """The layers of the model compute in the declared precision.
+
+    Why it matters: a base that stayed in half precision rounds where fp32 was declared; an autocast that is not in
+    effect takes the time and the memory of fp32 where bf16 was declared.
+
+    What to do: compare `model.precision` with the numbers that the weights were loaded in; `testigo doctor` says which
+    precisions the device computes in.
+
+    Source: torch.autocast runs matrix products in its dtype and leaves norms, softmax and losses in fp32, so what
+    counts is what layers with a weight matrix give. Logits may be made fp32 again.
+    """
+    dtypes, declared = need(evidence.output_dtypes, "the dtype of outputs"), need(evidence.precision, "the precision")
+    if not dtypes:
+        raise CannotCheck("no layer with a weight matrix was seen")
+    own = _DTYPES[declared]
+    others = sorted(name for name in dtypes if name in _HALVES and name != own)
+    counts = ", ".join(f"{dtypes[name]} in {name}" for name in sorted(dtypes))
+    seen = f"{declared} is declared; outputs of layers: {counts}"
+    return found(seen) if others or own not in dtypes else passed(seen)
 
 
 def _knows_nothing(evidence: ForwardEvidence, loss: float, margin: float) -> bool:

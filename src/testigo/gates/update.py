@@ -23,6 +23,8 @@ class UpdateEvidence:
     """Parameters that the optimizer holds more than once."""
     moved_first: tuple[str, ...] | None = None
     """Names of the parameters that the first update changed."""
+    due_first: tuple[str, ...] | None = None
+    """Names of the parameters whose gradient at the first update, times the learning rate, is above their spacing."""
     moved: tuple[str, ...] | None = None
     """Names of the parameters that two updates changed."""
     frozen_changed: tuple[str, ...] | None = None
@@ -49,6 +51,8 @@ class UpdateEvidence:
     """Norm of the gradient that the optimizer received."""
     replica_digests: tuple[str, ...] | None = None
     """Digest of the replicated weights on each process after the updates."""
+    half_precision: int | None = None
+    """Trained tensors that are kept in half precision."""
     rounded_away: float | None = None
     """Share of the trained numbers in half precision with a gradient that two updates left as they were, 0 to 1."""
     seed_twice_equal: bool | None = None
@@ -311,11 +315,38 @@ def updates_survive_rounding(evidence: UpdateEvidence, most: float = 0.5) -> Fin
     AdamW update is about the learning rate in size, so above a half of all weights lost is no matter of a few large
     ones.
     """
-    lost = need(evidence.rounded_away, "half-precision weights")
+    if need(evidence.half_precision, "the numbers of trained weights") == 0:
+        return passed("no trained weight is kept in half precision")
+    lost = need(evidence.rounded_away, "the movement of half-precision weights")
     if _effective(evidence) < 2:
         raise CannotCheck("fewer than two updates had a learning rate above zero and were taken")
     seen = f"{lost:.0%} of the half-precision weights with a gradient did not move in two updates"
     return found(seen) if lost > most else passed(seen)
+
+
+@rule("U126", "first-update-left-a-part", "warn", phase="update", requires=("U105",))
+def first_update_moves(evidence: UpdateEvidence) -> Finding | Passed:
+    """The first update moves every parameter that has a gradient then.
+
+    Why it matters: a part that joins in later has a learning rate, a state or a gradient of its own that nobody
+    declared; LoRA whose B stays at zero learns nothing until it moves.
+
+    What to do: look for parameter groups with another schedule than `training.schedule`, and for hooks that change
+    gradients or weights after the optimizer.
+
+    Source: LoRA's A has no gradient at the first update, since B is zero (Hu et al. 2021, section 4.1), and neither has
+    that of an embedding: they are exempt. AdamW's first update is about the learning rate in size (Kingma and Ba 2015),
+    SGD's is learning rate times gradient; what is below the spacing of the numbers is not asked for.
+    """
+    due, first = need(evidence.due_first, "the first gradients"), need(evidence.moved_first, "the first movement")
+    if (evidence.learning_rate_applied or (1.0,))[0] <= 0 or evidence.skipped:
+        raise CannotCheck("the first update had a learning rate of zero or was skipped")
+    late = sorted((set(due) - set(first)) & set(need(evidence.moved, "movement")))  # those that never move: U106
+    if late:
+        return found(
+            f"{len(late)} of {len(due)} tensors with a gradient moved from the second update on: {names(late)}"
+        )
+    return passed(f"{len(set(due) & set(first))} tensors with a gradient moved at the first update")
 
 
 def _effective(evidence: UpdateEvidence) -> int:

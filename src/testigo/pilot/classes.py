@@ -19,6 +19,7 @@ from testigo.model.digest import weights_sha256
 from testigo.model.head import are_names
 from testigo.pilot import class_texts
 from testigo.pilot.data import conflicts, copies, longest, straddling
+from testigo.pilot.numbers import output_dtypes
 from testigo.training.loss import evaluating, supervised_logits
 from testigo.training.optimizer import autocast
 
@@ -146,7 +147,9 @@ def forward(bench: Any, *, weights_before: str) -> ForwardEvidence:
         return torch.cat([logits([row]) for row in rows])
 
     with evaluating(model), autocast(bench.settings.model.precision, session.device):
-        together, again, apart = logits(rows), logits(rows), alone()  # (S, classes)
+        with output_dtypes(model) as dtypes:
+            together = logits(rows)  # (S, classes)
+        again, apart = logits(rows), alone()
         base = apart if not hasattr(model, "disable_adapter") else _of_the_base(model, alone)
         change = _neighbour_change(bench, rows)
     with evaluating(model):
@@ -169,6 +172,7 @@ def forward(bench: Any, *, weights_before: str) -> ForwardEvidence:
         evaluation_twice=abs(loss - float(cross_entropy(again, targets))),
         zero_loss=loss == 0.0,
         weights_intact=weights_sha256(dict(model.named_parameters())) == weights_before,
+        output_dtypes=dict(dtypes),
     )
 
 

@@ -13,6 +13,7 @@ from testigo.encoding import EncodedRow
 from testigo.gates.forward import ForwardEvidence
 from testigo.model.digest import weights_sha256
 from testigo.pilot.bench import Bench
+from testigo.pilot.numbers import output_dtypes
 from testigo.training.loss import evaluating, supervised_logits
 from testigo.training.optimizer import autocast
 
@@ -22,7 +23,8 @@ def collect(bench: Bench, *, weights_before: str) -> ForwardEvidence:
     rows, model = bench.sample, bench.model
     with evaluating(model), autocast(bench.settings.model.precision, bench.session.device):
         packed = bench.packed(rows)
-        together = supervised_logits(model, packed)  # (S, vocabulary)
+        with output_dtypes(model) as dtypes:
+            together = supervised_logits(model, packed)  # (S, vocabulary)
         again = supervised_logits(model, packed)
         alone = torch.cat([supervised_logits(model, bench.packed([row])) for row in rows])
         padded = supervised_logits(model, bench.padded(rows))
@@ -48,6 +50,7 @@ def collect(bench: Bench, *, weights_before: str) -> ForwardEvidence:
         evaluation_twice=abs(float(cross_entropy(together, targets)) - float(cross_entropy(again, targets))),
         zero_loss=float(cross_entropy(together, targets)) == 0.0,
         weights_intact=weights_sha256(dict(model.named_parameters())) == weights_before,
+        output_dtypes=dict(dtypes),
     )
 
 

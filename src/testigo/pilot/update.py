@@ -10,6 +10,7 @@ from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.update import UpdateEvidence
 from testigo.model.digest import digests
 from testigo.pilot.bench import Bench
+from testigo.pilot.movement import due, in_half_precision, rounded_away
 from testigo.pilot.phases import Phases
 from testigo.training import optimizer
 from testigo.training.loop import MAX_SKIPS_IN_A_ROW
@@ -28,6 +29,7 @@ def collect(bench: Bench, phases: Phases) -> UpdateEvidence:
     frozen = [(n, t) for n, t in [*model.named_parameters(), *model.named_buffers()] if n not in session.parameters]
     before_frozen, before = digests(frozen), digests(session.parameters.items())
     applied, lines, moved_first = [], [], {}
+    due_first: tuple[str, ...] = ()
     rows = [session.rows[k].id for k in session.order.rows_of(1)]
     model.train()
     for update in (1, 2):
@@ -36,6 +38,7 @@ def collect(bench: Bench, phases: Phases) -> UpdateEvidence:
         applied.append(session.optimizer.param_groups[0]["lr"])
         if update == 1:
             moved_first = digests(session.parameters.items())
+            due_first = due(session.parameters, dict.fromkeys(session.parameters, session.learning_rate(update)))
     after, after_frozen = digests(session.parameters.items()), digests(frozen)
     clip = bench.settings.training.clip
     return UpdateEvidence(
@@ -44,6 +47,7 @@ def collect(bench: Bench, phases: Phases) -> UpdateEvidence:
         foreign_in_optimizer=sum(id(p) not in own for p in held),
         duplicates_in_optimizer=len(held) - len({id(p) for p in held}),
         moved_first=tuple(name for name in before if moved_first[name] != before[name]),
+        due_first=due_first,
         moved=tuple(name for name in before if after[name] != before[name]),
         frozen_changed=tuple(name for name in before_frozen if after_frozen[name] != before_frozen[name]),
         learning_rate_expected=tuple(session.learning_rate(update) for update in (1, 2)),
@@ -56,7 +60,15 @@ def collect(bench: Bench, phases: Phases) -> UpdateEvidence:
         clip=clip,
         gradient_norm_before_clip=lines[-1]["gradient_norm"],
         gradient_norm_after_clip=optimizer.clip(list(session.parameters.values()), None),
+        half_precision=len(in_half_precision(session.parameters)),
+        rounded_away=_rounded_away(bench),
     )
+
+
+def _rounded_away(bench: Bench) -> float | None:
+    halves = in_half_precision(bench.session.parameters)  # none in a sound run: it keeps trained weights in fp32
+    nonzero = {name: p.grad != 0 for name, p in halves.items() if p.grad is not None}
+    return rounded_away(halves, bench.initial, nonzero)
 
 
 def _step(bench: Bench, update: int) -> list[dict[str, Any]]:
