@@ -14,6 +14,7 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import AutoModelForCausalLM
 
 from testigo.campaign import Campaign
+from testigo.encoding import lay_out
 from testigo.evaluation.decode import decode_all
 from testigo.model import reproduction
 from testigo.model.adapter import attach
@@ -91,7 +92,7 @@ def measured(campaign: Campaign, configuration: Any, folder: Path) -> dict[str, 
         rows=rows,
         validation_rows=inputs.encoded(inputs.validation),
         order=Order(n_rows=len(rows), rows_per_update=len(rows), n_updates=2, seed=0),
-        pad_id=0,
+        lay=lambda rows: lay_out(rows, campaign.encoding.layout, pad_id=0),
         device=torch.device("cpu"),
         folder=folder,
     )

@@ -28,6 +28,7 @@ def main(specs: list[str]) -> None:
                 path.parent / "result.json", {"state": outcome.state, "cause": outcome.cause, "digests": digests}
             )
     replicas.end()
+    replicas.leave(0)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ are dealt out. So it is summed over the processes once, after the last microbatc
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -130,6 +131,15 @@ def begin() -> Replicas:
 
 
 def end() -> None:
-    """Leave the others."""
+    """Leave the others, when all have come so far: one that goes early takes the connections of the rest with it."""
     if dist.is_initialized():
+        dist.barrier()
         dist.destroy_process_group()
+
+
+def leave(exit_code: int) -> None:
+    """End this process at once where it was one of several: threads of the communication may abort a usual end."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(exit_code)

@@ -132,4 +132,9 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    exit_code = main(sys.argv[1:])
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        from testigo.training.replicas import leave
+
+        leave(exit_code)
+    sys.exit(exit_code)
