@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import whole
@@ -109,6 +110,23 @@ def test_who_looks_at_the_samples_can_confirm_them(place: Place) -> None:
     assert "testigo run" in answer.err
     body = place.events("samples-confirmed")[-1].body
     assert (body["by"], body["how"], body["looked"]) == ("Ada Lovelace", "show", True)
+
+
+def test_the_checklist_counts_who_looked_at_the_encoding_of_today_alone(place: Place, tmp_path: Path) -> None:
+    own = place.copy(tmp_path / "own")
+    assert own.testigo("show", "--confirm", "Ada Lovelace").code == 0
+    assert tokens_of(own)["done"] is True
+
+    own.change({"evaluation.max_new_tokens": 23})  # room that is kept for the answer: another encoding
+    now = tokens_of(own)
+    assert now["done"] is False
+    assert "another encoding" in now["there"]
+    assert now["command"].endswith("--confirm NAME")
+
+
+def tokens_of(place: Place) -> dict[str, Any]:
+    items = place.testigo("checklist", "--json").document["items"]
+    return next(item for item in items if item["name"] == "tokens")
 
 
 def test_rows_can_be_looked_at_while_a_run_goes_on(place: Place) -> None:

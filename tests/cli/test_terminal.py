@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
 
 from testigo.cli import terminal
-from testigo.cli.output import folded
+from testigo.cli.output import folded, show, show_as_it_is
 from testigo.cli.terminal import Terminal
 
 
@@ -73,3 +74,18 @@ def test_lines_fold_at_words_on_a_terminal_and_a_path_stays_one_word(monkeypatch
     assert path in text
     assert all(len(line) <= 40 for line in text.splitlines() if path not in line)
     assert folded("a b " * 50, Console(file=io.StringIO(), width=40), "  ") == "a b " * 50
+
+
+def test_results_fold_on_a_terminal_too_and_what_may_be_copied_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    show("  " + "words and more words " * 5)
+    show("short   lines stay   as they are")
+    show_as_it_is('{"a": "' + "b " * 40 + '"}')
+    folded_lines, kept, whole, _ = re.split(r"\n(?=short|\{|$)", screen.getvalue())
+    assert all(len(line) <= 40 for line in folded_lines.splitlines())
+    assert all(line.startswith("    ") for line in folded_lines.splitlines()[1:])
+    assert kept == "short   lines stay   as they are"
+    assert whole.count("\n") == 0

@@ -56,7 +56,7 @@ def check(
         if changes is not None:
             show_diff(changes, stale)
         show_corpus(corpus.manifest)
-        columns = ("split", "rows", "median", "p95", "longest", "longest row", "answer's longest", "dropped", "cut")
+        columns = ("split", "rows", "median", "p95", "longest", "longest row", "longest answer", "dropped", "shortened")
         show_table(
             columns,
             [_cells(split, lengths) for split, lengths in checked.lengths.items()],

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from testigo.cli.generations import compared, kept_samples
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, show
+from testigo.cli.opening import load_campaign
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_part
 from testigo.disk import read_lines
+from testigo.errors import TestigoError
 
 if TYPE_CHECKING:
     from testigo.campaign.workspace import Workspace
@@ -46,8 +48,8 @@ def checklist(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: 
         for number, item in enumerate(items, 1):
             mark = "[x]" if item.done else "[ ]"
             show(f"{mark} {number}. {item.name}: {item.there}", style=None if item.done else "bold")
-            show(f"       look: {item.look}")
-            show(f"       {item.command}", style="dim")
+            show_part("       look: ", item.look)
+            show_part("       ", item.command, style="dim")
     ending(
         checked=f"{sum(item.done for item in items)} of {len(items)} items are done",
         not_checked="what only a person can see: the ledger cannot know how well somebody looked",
@@ -73,14 +75,14 @@ def _items(campaign: Path, workspace: Path | None) -> Iterator[Item]:
     else:
         with found.open_ledger() as ledger:
             events, runs = tuple(ledger.events()), tuple(ledger.runs())
-    yield from _data_items(name, events)
+    yield from _data_items(name, campaign, events)
     yield from _mechanics(name, events)
     yield _curves(name, found, runs)
     yield _generations(name, found)
     yield _comparison(name, found, events)
 
 
-def _data_items(name: str, events: Sequence[Event]) -> Iterator[Item]:
+def _data_items(name: str, path: Path, events: Sequence[Event]) -> Iterator[Item]:
     from testigo.ledger import kinds
 
     built = _last(events, kinds.CORPUS_BUILT)
@@ -96,16 +98,45 @@ def _data_items(name: str, events: Sequence[Event]) -> Iterator[Item]:
     yield Item(
         "format", pilot is not None and bool(pilot.body["ok"]), there,
         "lengths, duplicates, what was dropped or cut; `testigo explain CODE` has a page for each finding",
-        f"testigo check {name}",
+        f"testigo check {name}" if pilot else f"testigo pilot {name}",
     )  # fmt: skip
-    confirmed = _last(events, kinds.SAMPLES_CONFIRMED)
-    looked = confirmed is not None and bool(confirmed.body.get("looked"))
-    yield Item(
-        "tokens", looked,
-        "a person looked at samples" if looked else "nobody looked" if confirmed else "no samples were shown yet",
+    yield _tokens(name, path, events)
+
+
+def _tokens(name: str, path: Path, events: Sequence[Event]) -> Item:
+    from testigo.ledger import kinds
+
+    answer: Mapping[str, object] | None = None
+    there = "no samples were shown yet"
+    if _last(events, kinds.SAMPLES_CONFIRMED) is not None:
+        there = "samples were shown of another encoding: rows, base, task or settings have changed since"
+        try:
+            answer = _standing(path, events)
+        except TestigoError:
+            there = "samples were shown, but of which encoding cannot be told: `testigo check` says why"
+    looked = answer is not None and bool(answer.get("looked"))
+    if answer is not None:
+        there = "a person looked at samples" if looked else "nobody looked"
+    return Item(
+        "tokens", looked, there,
         "what counts in the loss (green): the whole answer, its end, nothing of the prompt",
-        f"testigo show {name}",
+        f"testigo show {name}" if looked else f"testigo show {name} --confirm NAME",
     )  # fmt: skip
+
+
+def _standing(path: Path, events: Sequence[Event]) -> Mapping[str, object] | None:
+    """The last answer for the encoding of today; None where nobody was asked about it."""
+    from testigo.conductor.samples import last_answer
+    from testigo.inspection.material import encoding_identity
+    from testigo.ledger import kinds
+    from testigo.model.base import locate
+
+    built = _last(events, kinds.CORPUS_BUILT)
+    if built is None:
+        return None
+    campaign = load_campaign(path)
+    corpus, base = built.body["fingerprint"], locate(campaign.model.base, relative_to=campaign.folder)
+    return last_answer(events, corpus=corpus, encoding=encoding_identity(campaign, corpus=corpus, base=base.digest))
 
 
 def _mechanics(name: str, events: Sequence[Event]) -> Iterator[Item]:
@@ -142,7 +173,7 @@ def _curves(name: str, workspace: Workspace | None, runs: Sequence[Run]) -> Item
     return Item(
         "curves", ended, "; ".join(told) or "no run has begun",
         "does the loss fall, does validation follow it, what stands at the named updates?",
-        f"testigo serve {workspace.root.name}" if told and workspace is not None else f"testigo run {name}",
+        f"testigo serve {short(workspace.root)}" if told and workspace is not None else f"testigo run {name}",
     )  # fmt: skip
 
 

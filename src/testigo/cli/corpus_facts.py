@@ -44,6 +44,8 @@ def _line(label: str, text: str) -> None:
 
 
 def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    from testigo.gates.duplicates import in_words  # slow to import, and not needed by --help
+
     yield "read", "; ".join(_sources(manifest["sources"]))
     if manifest.get("ignored_files"):
         yield (
@@ -66,7 +68,7 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if isinstance(facts, Mapping) and facts.get("count")
     }
     if pairs:
-        yield "alike", "pairs of rows: " + ", ".join(f"{n} {kind}" for kind, n in pairs.items())
+        yield "alike", "pairs of rows: " + ", ".join(f"{n} {in_words(kind)}" for kind, n in pairs.items())
 
 
 def _sources(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -103,10 +105,13 @@ def _split(manifest: Mapping[str, Any]) -> str:
 
 
 def _proofs(proofs: Mapping[str, Any]) -> str:
+    from testigo.gates.duplicates import in_words
+
     across = {kind: len(proof["across"]) for kind, proof in proofs.items() if proof["across"]}
-    compared = ", ".join(f"{proof['compared']} {kind}" for kind, proof in proofs.items() if proof["compared"])
+    compared = ", ".join(f"{proof['compared']} {in_words(kind)}" for kind, proof in proofs.items() if proof["compared"])
     if across:
-        return f"in more than one split: {', '.join(f'{n} {kind}' for kind, n in across.items())} (of {compared})"
+        straddling = ", ".join(f"{n} {in_words(kind)}" for kind, n in across.items())
+        return f"in more than one split: {straddling} (of {compared})"
     return f"nothing lies in two splits: {compared} compared"
 
 

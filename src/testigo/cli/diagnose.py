@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from testigo.watch.logs import Log
 
 _WORDS = (
-    "remedies name settings of a campaign file: `training.clip` is a Trainer's `max_grad_norm`,\n"
+    "remedies name settings of a campaign file: `training.clip` is a Trainer's `max_grad_norm`, "
     "`training.accumulation` its `gradient_accumulation_steps`, `training.schedule.warmup` its `warmup_steps`"
 )
 

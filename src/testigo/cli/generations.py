@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from testigo.cli.output import ending, named, print_json, show, show_table
+from testigo.cli.output import ending, named, print_json, show, show_part, show_table
 from testigo.disk import read_lines
 from testigo.errors import WorkspaceError
 
@@ -90,11 +90,11 @@ def _print(run: str, document: Mapping[str, Any], n: int | None) -> None:
         show()
         show(row, style="bold")
         if one["target"]:
-            show(f"  target    {_short(one['target'])}", style="green")
+            show_part("  target    ", _short(one["target"]), style="green")
         before = None
         for output in one["outputs"]:
             if output["output"] != before:
-                show(f"  {output['update']:>6}    {_short(output['output'])}")
+                show_part(f"  {output['update']:>6}    ", _short(output["output"]))
             before = output["output"]
     show()
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show, show_table
+from testigo.cli.output import (
+    CampaignPath,
+    JsonFlag,
+    WorkspaceFlag,
+    ending,
+    print_json,
+    short,
+    show,
+    show_as_it_is,
+    show_table,
+)
 from testigo.errors import TestigoError
 
 if TYPE_CHECKING:
@@ -67,7 +77,7 @@ def show_event(
         print_json(_document(found))
     else:
         show(f"{found.number}  {found.time}  {found.kind}  {found.run or ''}".rstrip())
-        show(json.dumps(found.body, indent=2, ensure_ascii=False, sort_keys=True))
+        show_as_it_is(json.dumps(found.body, indent=2, ensure_ascii=False, sort_keys=True))
         show(f"follows {found.previous}\ndigest  {found.digest}")
     ending(not_checked="whether the record is whole", next_command=f"testigo ledger verify {short(campaign)}")
 

@@ -34,7 +34,7 @@ def _summaries(lengths: Lengths) -> None:
     policy = wording.POLICIES[lengths.longer]
     show(wording.LENGTHS_ABOUT.format(maximum=lengths.maximum_length, longer=policy))
     show_table(
-        ("split", "category", "rows", "shortest", "median", "p95", "longest", "longest row", "answer"),
+        ("split", "category", "rows", "shortest", "median", "p95", "longest", "longest row", "longest answer"),
         [
             (s.split, "all" if s.category is None else wording.category_name(s.category), str(s.rows), str(s.shortest),
              f"{s.median:.0f}", f"{s.p95:.0f}", str(s.longest), s.longest_row, str(s.longest_answer))

@@ -65,14 +65,26 @@ def folded(text: str, to: Console, indent: str, *, first: str = "") -> str:
 
 
 def show(text: str = "", style: str | None = None) -> None:
-    """A result for a reader, on standard output. Not with `--json`."""
-    console(results=True).print(text, style=style)
+    """A result for a reader, on standard output, long lines folded on a terminal. Not with `--json`."""
+    to = console(results=True)
+    to.print("\n".join(_fitted(line, to) for line in text.split("\n")), style=style)
 
 
-def show_part(label: str, text: str) -> None:
+def _fitted(line: str, to: Console) -> str:
+    if len(line) <= to.width:
+        return line  # as it is, spaces and all
+    return folded(line, to, " " * (len(line) - len(line.lstrip()) + 2))
+
+
+def show_as_it_is(text: str) -> None:
+    """A result that may be copied letter for letter, such as JSON: never folded."""
+    console(results=True).print(text)
+
+
+def show_part(label: str, text: str, style: str | None = None) -> None:
     """A labelled part of a result, continued under its first word."""
     to = console(results=True)
-    to.print(folded(label + text, to, " " * len(label)))
+    to.print(folded(label + text, to, " " * len(label)), style=style)
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -10,21 +10,15 @@ from testigo.cli.output import show, show_table
 PAIRS = 5
 """Pairs that are shown; the manifest shows more and `duplicates.parquet` names all."""
 _WIDTH = 34
-_KINDS = {
-    "exact": "copies",
-    "near": "near copies",
-    "contained": "with words added",
-    "overlap": "overlapping",
-    "passage": "a passage in common",
-    "conflicts": "same input, other target",
-}
 
 
 def duplicates_to_json(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Counts by kind, what left training, the unclean evaluation rows, and pairs side by side."""
+    from testigo.corpus.pairs import KINDS  # slow to import, and not needed by --help
+
     told = manifest.get("duplicates", {})
     return {
-        "counts": {kind: told[kind]["count"] for kind in _KINDS if kind in told},
+        "counts": {kind: told[kind]["count"] for kind in KINDS if kind in told},
         "left_training": told.get("left_training", []),
         "unclean": told.get("unclean", {}),
         "shown": told.get("shown", []),
@@ -33,6 +27,8 @@ def duplicates_to_json(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def print_duplicates(manifest: Mapping[str, Any]) -> None:
     """Nothing where nothing was found."""
+    from testigo.gates.duplicates import in_words
+
     told = duplicates_to_json(manifest)
     counts = {kind: n for kind, n in told["counts"].items() if n}
     if not counts:
@@ -41,7 +37,10 @@ def print_duplicates(manifest: Mapping[str, Any]) -> None:
     pairs = sorted(told["shown"], key=lambda pair: "train" in pair["splits"] and pair["splits"].count("train") == 2)
     show_table(
         ("alike", "one", "other"),
-        [(f"{_KINDS[pair['kind']]}\n{pair['part']} {pair['similarity']:.2f}", *_cells(pair)) for pair in pairs[:PAIRS]],
+        [
+            (f"{in_words(pair['kind'])}\n{pair['part']} {pair['similarity']:.2f}", *_cells(pair))
+            for pair in pairs[:PAIRS]
+        ],
     )
 
 

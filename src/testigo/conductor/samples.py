@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from testigo.conductor.grounds import Grounds
@@ -11,7 +11,7 @@ from testigo.inspection.confirming import Confirmation, How, answers, digest_of_
 from testigo.inspection.material import Material, encoding_identity, gather
 from testigo.inspection.page import AT_MOST_ROWS
 from testigo.inspection.seeing import SeenRow, see_row
-from testigo.ledger import kinds
+from testigo.ledger import Event, kinds
 
 
 def material(grounds: Grounds) -> Material:
@@ -36,11 +36,19 @@ def to_confirm(made_of: Material) -> tuple[SeenRow, ...]:
 
 def standing(grounds: Grounds) -> dict[str, object] | None:
     """The last answer for this encoding, as the ledger keeps it; None when nobody was asked."""
-    own = identity(grounds)
+    return last_answer(
+        grounds.ledger.events(kind=kinds.SAMPLES_CONFIRMED),
+        corpus=grounds.corpus.fingerprint,
+        encoding=identity(grounds),
+    )
+
+
+def last_answer(events: Iterable[Event], *, corpus: str, encoding: str) -> dict[str, object] | None:
+    """The last answer for an encoding among the events of a ledger."""
     known = [
         event.body
-        for event in grounds.ledger.events(kind=kinds.SAMPLES_CONFIRMED)
-        if answers(event.body, corpus=grounds.corpus.fingerprint, encoding=own)
+        for event in events
+        if event.kind == kinds.SAMPLES_CONFIRMED and answers(event.body, corpus=corpus, encoding=encoding)
     ]
     return dict(known[-1]) if known else None
 

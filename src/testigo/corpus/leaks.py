@@ -10,6 +10,7 @@ from testigo.corpus.duplicates import find_copies
 from testigo.corpus.pairs import Found, Kind, Pair
 from testigo.corpus.row import PlacedRow, Row
 from testigo.errors import DataError, Problem
+from testigo.gates.duplicates import in_words
 
 if TYPE_CHECKING:
     from testigo.campaign import Campaign
@@ -25,15 +26,8 @@ _REASONS: dict[Kind, str] = {
     "exact": "copy of evaluation row {}",
     "near": "near copy of evaluation row {}",
     "contained": "evaluation row {} with words added or left out",
-    "overlap": "text in common with evaluation row {}",
+    "overlap": "overlapping with evaluation row {}",
     "conflicts": "another target than row {} with the same input",
-}
-_WORDS: dict[Kind, str] = {
-    "exact": "copy",
-    "near": "near copy",
-    "contained": "copy with words added",
-    "overlap": "text in common",
-    "conflicts": "the same input with another target",
 }
 
 
@@ -151,7 +145,7 @@ def _leaking(pair: Pair, split_of: Mapping[str, str]) -> list[tuple[str, str]]:
 def _refused(pair: Pair, where: Mapping[str, str], training: str, other: str, split: str) -> Problem:
     return Problem(
         "training rows that are no duplicates of evaluation rows" if split != "train" else "one target for an input",
-        f"{_WORDS[pair.kind]}: row '{other}' of {split} at {where[other]}, similarity {pair.similarity:.2f}",
+        f"alike ({in_words(pair.kind)}): row '{other}' of {split} at {where[other]}, similarity {pair.similarity:.2f}",
         f"{where[training]}, row '{training}'",
         f"remove the row, or set `data.duplicates.{FIELDS[pair.kind]}: drop`",
     )

@@ -9,10 +9,10 @@ from typing import Any
 from testigo.dossier.files import whole, words
 from testigo.dossier.language import _
 from testigo.dossier.record import CleaningStep, Data, Dropped, Source, Split
+from testigo.gates.duplicates import in_words
 from testigo.ledger import Event
 
 _ROWS_NAMED = 20
-_KINDS = {"contained": "with words added", "overlap": "overlapping", "passage": "with a passage in common"}
 _QUOTED = re.compile("'[^']*'")  # "copy of row 'o7'" is one reason, whatever the row
 _ORDER = {"train": 0, "validation": 1, "test": 2}
 
@@ -67,7 +67,7 @@ def _duplicates(value: object) -> dict[str, int]:
     for kind, facts in value.items() if isinstance(value, Mapping) else ():
         if kind in ("unclean", "across", "shown", "sha256"):
             continue
-        name = _KINDS.get(str(kind), str(kind).replace("_", " "))
+        name = in_words(str(kind)).replace("_", " ")
         if isinstance(facts, Mapping):
             counts[name] = whole(facts.get("count")) or len(facts.get("pairs") or ())
             if facts.get("between_files"):

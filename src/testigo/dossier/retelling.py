@@ -87,7 +87,7 @@ WORDS = (
     later("copy of evaluation row …"),
     later("near copy of evaluation row …"),
     later("evaluation row … with words added or left out"),
-    later("text in common with evaluation row …"),
+    later("overlapping with evaluation row …"),
     later("another target than row … with the same input"),
     later("exact"),
     later("near"),

@@ -15,12 +15,18 @@ from testigo.rules import Finding, Passed, found, passed, rule
 
 Ids = tuple[tuple[str, str], ...]
 _WORDS = {
-    "exact": "copies",
-    "near": "near copies",
+    "exact": "exact",
+    "near": "near",
     "contained": "with words added",
     "overlap": "overlapping",
-    "conflicts": "with another target",
+    "passage": "with a passage in common",
+    "conflicts": "conflicts",
 }
+
+
+def in_words(kind: str) -> str:
+    """What pairs of a kind are called wherever a person reads of them; other words stay as they are."""
+    return _WORDS.get(kind, kind)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +95,7 @@ def left_training_is_told(evidence: DuplicateEvidence) -> Finding | Passed:
     left = need(evidence.left_training, "what left training")
     if left:
         kinds = evidence.left_kinds or {}
-        counts = ", ".join(f"{n} {_WORDS.get(kind, kind)}" for kind, n in kinds.items())
+        counts = ", ".join(f"{n} {in_words(kind)}" for kind, n in kinds.items())
         rows = tuple(dict.fromkeys(evaluation for _, evaluation in left))
         return found(
             f"{len(left)} training rows repeated {len(rows)} evaluation rows and were left out ({counts}): "
