@@ -2,8 +2,9 @@
 
     python benchmarks/watch.py [UPDATES] [ROUNDS]
 
-The first number is the time spent inside the watch's own functions, by the process's CPU clock, so that other work on
-the machine does not count. The second compares whole trainings by the same clock; on a noisy machine it needs rounds.
+The first number is the time spent inside the watch's own functions, by the CPU clock of its thread, so that other work
+on the machine does not count. The second compares whole trainings by the CPU clock of the process; on a noisy machine
+it needs rounds.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -32,6 +33,26 @@ def generate() -> ModuleType:
 def test_a_generated_page_is_fresh(name: str) -> None:
     write = dict(generate().PAGES)[name]
     assert (ROOT / name).read_text(encoding="utf-8") == write(), "run `make docs`"
+
+
+def test_faults_that_the_comparison_did_not_have_are_named_on_its_page() -> None:
+    generate().silent_errors()  # puts the records of the planted errors on the path
+    from silent_errors import CASES
+
+    text = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    own = [case for case in CASES if case.loop != "own"]
+    lacking = [case for case in own if f"| {case.fault} | {case.loop} |" not in text]
+    assert f"| tool | of {len(own) - len(lacking)} faults found |" in text
+    assert [case.fault for case in lacking if f"- {case.fault} ({case.loop})" not in text] == []
+
+
+def test_every_case_that_a_test_cites_is_told() -> None:
+    told = set(re.findall(r"\*\*(C\d\d)\*\*", (ROOT / "docs" / "cases.md").read_text(encoding="utf-8")))
+    cited = {
+        code for path in (ROOT / "tests").rglob("*.py") for code in re.findall(r"\bC\d\d\b", path.read_text("utf-8"))
+    }
+    assert len(told) == 56
+    assert cited <= told
 
 
 def models(model: type = Campaign) -> list[type]:

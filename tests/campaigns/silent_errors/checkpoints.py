@@ -68,7 +68,7 @@ def other_batch_size(shop: Any, sick: bool) -> Any:
     return _going_on(shop, checkpoint, per_device_train_batch_size=4 if sick else 2)
 
 
-@planted("other rows than the checkpoint's", source="R3: a changed setting is another run", codes="R203")
+@planted("other rows than the checkpoint's", source="rows were added between a run and its resume", codes="R203")
 def other_rows(shop: Any, sick: bool) -> Any:
     checkpoint = _interrupted(shop) / "checkpoint-4"
     rows = shop.chat_rows(shop.tokenizer(), 40 if sick else 24)

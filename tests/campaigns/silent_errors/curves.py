@@ -45,7 +45,10 @@ def becomes_nan(shop: Any, sick: bool) -> Any:
 
 
 @planted(
-    "evaluation leaves out a batch that is not finite", source="C04; fact 1 of the Trainer", codes="T117", by="watch"
+    "evaluation leaves out a batch that is not finite",
+    source="C04; the Trainer drops batches that are not finite from its mean",
+    codes="T117",
+    by="watch",
 )
 def evaluation_leaves_a_batch_out(shop: Any, sick: bool) -> Any:
     rows = shop.validation_rows()
@@ -90,7 +93,7 @@ def loss_of_zero(shop: Any, sick: bool) -> Any:
     return shop.trainer(rows=bare if sick else rows, max_steps=12, more={"compute_loss_func": loss})
 
 
-@planted("a batch of garbage in the middle of the data", source="W2: spikes name their rows", codes="T104", by="watch")
+@planted("a batch of garbage in the middle of the data", source="one damaged file among many", codes="T104", by="watch")
 def batch_of_garbage(shop: Any, sick: bool) -> Any:
     rows = list(shop.chat_rows(shop.tokenizer(), mask=False)) * 5
     if sick:

@@ -63,7 +63,7 @@ class Slipping(torch.nn.Linear):
         return super().forward(x.clone())
 
 
-@planted("a frozen layer that writes to its own weight", source="P2: no other parameter may change", codes="U107")
+@planted("a frozen layer that writes to its own weight", source="a buffer that was made a parameter", codes="U107")
 def frozen_layer_that_moves(shop: Any, sick: bool) -> Any:
     model = shop.lora(shop.llama())
     if sick:

@@ -65,7 +65,7 @@ def own_base_trained_beside_adapter(patch: Any) -> dict[str, Any]:
     return EVEN
 
 
-@planted("a frozen layer that writes to its own weight", source="P2: no other parameter may change", codes="U107",
+@planted("a frozen layer that writes to its own weight", source="a buffer that was made a parameter", codes="U107",
          loop="own")  # fmt: skip
 def own_frozen_layer_that_moves(patch: Any) -> dict[str, Any]:
     def slip(module: Any, inputs: Any) -> None:

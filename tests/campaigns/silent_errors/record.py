@@ -18,14 +18,15 @@ class Case:
     fault: str
     """What is wrong, in words; the same fault in several loops has the same words."""
     source: str
-    """A case of the project's list (C01 to C56), or the public report that it was taken from."""
+    """A case of docs/cases.md (C01 to C56), or the public report that it was taken from."""
     by: Literal["pilot", "watch"]
     """What finds it."""
     codes: tuple[str, ...]
     """The codes that name it."""
     loop: Loop
     build: Callable[..., Any]
-    """`build(shop, sick)` returns a Trainer; in the own loop `build(pilot, sick)` returns a verdict."""
+    """`build(shop, sick)` returns a Trainer; in our own loop `build(patch)` plants the fault and returns
+    the changes of the campaign in which it shows."""
 
     @property
     def id(self) -> str:

@@ -139,7 +139,11 @@ def _pictures(values: torch.Tensor, shop: Any) -> Any:
     return shop.trainer(model, rows=Dataset.from_list(rows).with_format("torch"), collator=default_data_collator)
 
 
-@planted("pictures of 0 to 255 that nobody normalised", source="E1: the value range of pictures", codes="E203")
+@planted(
+    "pictures of 0 to 255 that nobody normalised",
+    source="pictures of 8 bits that went round the image processor",
+    codes="E203",
+)
 def pictures_not_normalised(shop: Any, sick: bool) -> Any:
     raw = torch.randint(0, 256, (16, 3, 16, 16), generator=torch.Generator().manual_seed(0)).float()
     return _pictures(raw if sick else (raw / 255 - 0.5) / 0.5, shop)
