@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from testigo.campaign import load
+from testigo.corpus import Corpus, build
 from testigo.corpus.searching import Limits, alike
+from testigo.corpus.storage import read_index
 
 CITIES = [
     "Madrid",
@@ -123,6 +128,25 @@ def with_swaps(order: random.Random, text: str, n: int = 2) -> str:
     return " ".join(words)
 
 
+def built_of(folder: Path, rows: list[dict[str, str]]) -> Corpus:
+    """The corpus of rows, as a campaign with the defaults builds it."""
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    campaign = {
+        "campaign": "planted",
+        "question": "Are copies found?",
+        "task": {"kind": "generation", "input": "text", "target": "answer"},
+        "hypothesis": {"improve": {"metric": "exact_match", "by": 0.1}},
+        "data": {"source": "rows.jsonl", "split": {"validation": 0.2, "test": 0.2}},
+        "model": {"base": "path:base"},
+        "training": {"updates": 2, "microbatch": 1, "learning_rate": 1e-3},
+        "evaluation": {"max_new_tokens": 8},
+    }
+    (folder / "base").mkdir()
+    (folder / "base" / "config.json").write_text("{}")
+    (folder / "campaign.yaml").write_text(json.dumps(campaign))  # JSON is YAML
+    return build(load(folder / "campaign.yaml"), lambda fingerprint: folder / fingerprint, lambda _: [])
+
+
 def search(rows: Rows) -> dict[tuple[int, int], str]:
     """Kind by pair of places; exact copies are those of `find_copies`, and no matter here."""
     found = alike([text for text, _ in rows], Limits(), beside=[answer for _, answer in rows])
@@ -139,24 +163,23 @@ def plant(rows: Rows, copies: Sequence[tuple[int, str]]) -> tuple[Rows, list[tup
     return whole, [(original, len(rows) + k) for k, (original, _) in enumerate(copies)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "change", "least"),
-    [
-        ("words inserted", lambda order, text: with_words(order, text, 3), 0.98),
-        ("many words inserted", lambda order, text: with_words(order, text, order.randint(4, 12)), 0.95),
-        ("words swapped", with_swaps, 0.95),
-        ("a word changed", lambda order, text: text.replace(text.split()[7], "changed", 1), 0.98),
-        ("a greeting before", lambda order, text: "good morning to all of you out there " + text, 0.98),
-    ],
-)
+CHANGES: dict[str, tuple[Callable[[random.Random, str], str], float]] = {
+    "exact": (lambda _, text: text, 1.0),
+    "case and space": (lambda order, text: "  ".join(order.choice([w.upper(), w.title()]) for w in text.split()), 1.0),
+    "words inserted": (lambda order, text: with_words(order, text, 3), 0.98),
+    "many words inserted": (lambda order, text: with_words(order, text, order.randint(4, 12)), 0.95),
+    "words swapped": (with_swaps, 0.95),
+    "a word changed": (lambda _, text: text.replace(text.split()[7], "changed", 1), 0.98),
+    "a greeting before": (lambda _, text: "good morning to all of you out there " + text, 0.98),
+}
+"""Each kind of copy: how it is made, and the least share of them that is found."""
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CHANGES if kind not in ("exact", "case and space")])
 def test_copies_in_language_are_found(
-    kind: str,
-    change: Callable[[random.Random, str], str],
-    least: float,
-    letters_and_orders: Rows,
-    record_property: Callable[[str, object], None],
+    kind: str, letters_and_orders: Rows, record_property: Callable[[str, object], None]
 ) -> None:
-    order = random.Random(kind)
+    (change, least), order = CHANGES[kind], random.Random(kind)
     chosen = order.sample(range(5000), 500)
     rows, pairs = plant(letters_and_orders[:9500], [(at, change(order, letters_and_orders[at][0])) for at in chosen])
     found = search(rows)
@@ -168,6 +191,44 @@ def test_copies_in_language_are_found(
 @pytest.fixture(scope="module")
 def letters_and_orders() -> Rows:
     return letters(5000) + orders(4500)[0]
+
+
+def test_a_corpus_with_copies_of_all_kinds_drops_or_keeps_together_what_it_finds(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    import pyarrow.parquet as pq
+
+    order, kinds = random.Random(7), [*CHANGES]
+    originals = letters(4000) + orders(2500)[0]
+    chosen = order.sample(range(4000), 500 * len(kinds))
+    rows = [{"id": f"a{n:05d}", "text": text, "answer": answer} for n, (text, answer) in enumerate(originals)]
+    planted: dict[str, list[tuple[str, str]]] = {kind: [] for kind in kinds}
+    for n, at in enumerate(chosen):
+        kind, text = kinds[n % len(kinds)], originals[at][0]
+        rows.append({"id": f"b{n:05d}", "text": CHANGES[kind][0](order, text), "answer": originals[at][1]})
+        planted[kind].append((f"a{at:05d}", f"b{n:05d}"))
+    assert len(rows) == 10_000
+    corpus = built_of(tmp_path, rows)
+    split_of = {row: split for row, (split, _) in read_index(corpus).items()}
+    assert set(split_of.values()) == {"train", "validation", "test"}
+    told = pq.read_table(corpus.folder / "duplicates.parquet").to_pylist()
+    found = {frozenset((pair["one"], pair["other"])) for pair in told}
+    joined = {frozenset((pair["one"], pair["other"])) for pair in told if pair["kind"] != "passage"}
+    for kind, pairs in planted.items():
+        share = sum(frozenset(pair) in found for pair in pairs) / len(pairs)
+        record_property(f"told, {kind}", share)
+        assert share >= CHANGES[kind][1], kind
+        if kind in ("exact", "case and space"):
+            assert all(one in split_of and copy not in split_of for one, copy in pairs), "the copies are left out"
+            continue
+        straddling = [pair for pair in pairs if split_of[pair[0]] != split_of[pair[1]]]
+        record_property(f"in two splits, {kind}", len(straddling) / len(pairs))
+        assert not [pair for pair in straddling if frozenset(pair) in joined], kind
+        if kind != "words swapped":  # of which some have only a passage in common: told, and not joined
+            assert len(straddling) <= (1 - CHANGES[kind][1]) * len(pairs), kind
+    assert found <= {frozenset(pair) for pairs in planted.values() for pair in pairs}, "nothing else is called a copy"
+    proofs = corpus.manifest["split"]["proofs"]
+    assert all(proofs[kind]["n_across"] == 0 for kind in ("exact", "near", "contained", "overlap", "conflicts"))
 
 
 def test_copies_of_templated_rows_are_found_by_their_content(
