@@ -18,8 +18,8 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """Read only: a test that changes it copies it."""
-    import seal_watch
+    """Read only: a test that changes it copies it. Up to its end the sealed test rows were garbage to whoever looks."""
+    import sealing
     import torch
     import whole
 
@@ -28,22 +28,24 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
-    seal_watch.watch(shared / "seal.log")
-    seal_watch.watch_workers(shared / "watching", shared / "seal.log")
     folder, piloted, kept = shared / "finished", shared / "piloted", shared / "answers.json"
     with (shared / "finished.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
             place = whole.make(folder)
-            answers = {}
+            assert place.testigo("check", "--json").code == 0
+            seal = sealing.sealed(place.workspace)
+            content, answers = sealing.garble(seal), {}
             for command in ("baseline", "pilot", "run"):
                 answer = place.testigo(command, "--json")
                 assert answer.code == 0, answer.err
-                answers[command] = {"document": answer.document, "err": answer.err}
+                answers[command] = {"document": answer.document, "err": answer.err, "read": sealing.was_read(seal)}
                 if command == "pilot":
-                    place.copy(piloted)
+                    copied = place.copy(piloted)
+                    sealing.restore(sealing.sealed(copied.workspace), content)
+                    sealing.mark_unread(seal)
+            sealing.restore(seal, content)
             kept.write_text(json.dumps(answers))
-    (shared / "seal.log").touch()
     return whole.Finished(whole.Place(folder), whole.Place(piloted), json.loads(kept.read_text()))
 
 

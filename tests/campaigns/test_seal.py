@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sealing import garble, notes_reading, sealed, was_read
 
 from testigo.ledger import kinds
 
@@ -18,70 +19,83 @@ if TYPE_CHECKING:
 OPENED = ("open-test", "--json", "--yes", "--because", "final")
 
 
-@pytest.fixture
-def seal_log(finished: Finished) -> Path:
-    """What opened a sealed file so far, from the first command of the finished campaign on."""
-    return finished.place.folder.parent / "seal.log"
+LOOKING = (
+    "check",
+    "show",
+    "show --split train",
+    "show --raw 3",
+    "show --lengths",
+    "show --microbatch",
+    "show --generations",
+    "show --strangest --at-most 4",
+    "checklist",
+    "size",
+    "baseline",
+    "pilot",
+    "run",
+    "status",
+    "compare",
+    "plan",
+    "note list",
+    "dossier",
+    "ledger verify",
+)
 
 
-def sealed(place: Place) -> Path:
-    (path,) = place.workspace.glob("corpus/*/sealed/test.parquet")
-    return path
+def test_baseline_pilot_training_and_evaluation_do_not_read_the_sealed_rows(finished: Finished) -> None:
+    """The rows were garbage meanwhile, to the commands and to every worker that they started."""
+    assert {command: answer["read"] for command, answer in finished.answers.items()} == {
+        "baseline": False,
+        "pilot": False,
+        "run": False,
+    }
 
 
-def test_no_command_but_open_test_reads_the_sealed_rows(place: Place, tmp_path: Path, seal_log: Path) -> None:
+def test_no_command_but_open_test_reads_the_sealed_rows(place: Place, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
     import whole
     from starlette.testclient import TestClient
 
     from testigo.page import application
 
-    def unopened() -> list[str]:
-        """Openings of the campaign that is finished, whose whole run was watched, and of those below."""
-        return [line for line in seal_log.read_text().splitlines() if "open_test" not in line and "worker" not in line]
-
-    for command in (
-        "check",
-        "show",
-        "checklist",
-        "size",
-        "baseline",
-        "pilot",
-        "run",
-        "status",
-        "compare",
-        "plan",
-        "note list",
+    seal = sealed(place.workspace)
+    garble(seal)
+    for command in LOOKING:
+        answer = place.testigo(command, "--json")
+        assert answer.code == 0, (command, answer)
+        assert not was_read(seal), command
+    for command, *options in (
+        ("show", "--html", str(tmp_path / "rows.html")),
+        ("export", "--out", str(tmp_path / "adapter")),
     ):
-        place.testigo(command, "--json")
-    place.testigo("show", "--json", "--split", "train")
-    place.testigo("show", "--json", "--html", str(tmp_path / "rows.html"))
-    place.testigo("export", "--json", "--out", str(tmp_path / "adapter"))
-    place.testigo("dossier", "--json")
-    place.testigo("ledger verify", "--json")
-    whole.testigo("verify", str(place.workspace / "dossier"), "--no-control", "--json")
+        assert place.testigo(command, "--json", *options).code == 0, command
+    dossier = str(place.workspace / "dossier")
+    assert whole.testigo("verify", dossier, "--no-control", "--json").code == 0
+    assert whole.testigo("diagnose", str(place.only_run), "--json").code in (0, 1)
     with TestClient(application(place.workspace), base_url="http://localhost") as client:
         for address in ("/", "/ledger", "/rows", "/gates"):
             assert client.get(address).status_code == 200
-    assert unopened() == []
-    before = len(seal_log.read_text().splitlines())
-    assert place.testigo(*OPENED).code == 0
-    openings = seal_log.read_text().splitlines()[before:]
-    assert openings, "the watch sees what it watches for"
-    assert all("check_seal" in line or "open_sealed" in line for line in openings)
+    assert not was_read(seal)
+    refused = place.testigo(*OPENED)
+    assert (refused.code, refused.problem["found"]) == (2, "the file was changed")
+    assert was_read(seal) == notes_reading(tmp_path), "the watch sees what it watches for"
+    with pytest.raises(pa.ArrowInvalid):
+        pq.read_table(seal)
 
 
-def test_the_watch_would_see_another_reader(place: Place, seal_log: Path) -> None:
-    from testigo.corpus.row import file_digest
-
-    before = len(seal_log.read_text().splitlines())
-    file_digest(sealed(place))
-    assert seal_log.read_text().splitlines()[before:] == ["row.py:file_digest"]
-    log = seal_log.read_text().splitlines(keepends=True)
-    seal_log.write_text("".join(log[:before]))
+def test_an_earlier_corpus_is_compared_without_its_sealed_rows(place: Place) -> None:
+    seal = sealed(place.workspace)
+    garble(seal)
+    place.change({"data.split.seed": 2})
+    compared = place.testigo("check", "--json", "--diff", seal.parents[1].name)
+    assert compared.code == 0, compared
+    assert compared.document["diff"]
+    assert not was_read(seal)
 
 
 def test_test_rows_that_were_changed_are_found_before_the_opening_is_recorded(place: Place) -> None:
-    path = sealed(place)
+    path = sealed(place.workspace)
     path.chmod(0o600)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -97,7 +111,7 @@ def test_test_rows_that_were_changed_are_found_before_the_opening_is_recorded(pl
 
 
 def test_a_seal_that_stands_open_is_closed_and_that_is_said(place: Place) -> None:
-    path = sealed(place)
+    path = sealed(place.workspace)
     path.chmod(0o644)
     said = place.testigo("check", "--json")
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
