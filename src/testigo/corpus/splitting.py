@@ -17,7 +17,7 @@ the split is as stable as with any other.
 
 When an added row joins components that were apart, the least number decides, and the least numbers are test: old
 training rows may follow an evaluation row into its split, never the other way about. No row that once examined a model
-ever trains one.
+ever trains one. Its price: where many components were joined, test and validation get more than their shares.
 
 **Fitted cuts** move, within each stratum (the components' most frequent category), to the nearest place at which the
 stratum misses its share by no more than `TOLERANCE`. For data that are complete: rows added later move a group or two
