@@ -84,7 +84,7 @@ def export(
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
         resized = _rows_after_resizing(model, loaded)
-        _save(model, loaded, aside, stop_ids, resized is not None)
+        _save(model, loaded, aside, stop_ids)
         record = {
             "kind": "adapter" if isinstance(model, PeftModel) else "model",
             "base": loaded.files.identity.to_json(),
@@ -147,11 +147,11 @@ def _rows_after_resizing(model: Any, loaded: Loaded) -> int | None:
     return None if n_rows == load_config(loaded.files).get_text_config().vocab_size else n_rows
 
 
-def _save(model: Any, loaded: Loaded, folder: Path, stop_ids: Sequence[int], is_resized: bool) -> None:
+def _save(model: Any, loaded: Loaded, folder: Path, stop_ids: Sequence[int]) -> None:
     own: dict[str, Any] = {}
     if isinstance(model, PeftModel):
         # Embeddings that were resized are nobody else's. Left to decide, peft asks the hub about the base by its name.
-        own = {"save_embedding_layers": is_resized}
+        own = {"save_embedding_layers": _rows_after_resizing(model, loaded) is not None}
         settings = model.peft_config[model.active_adapter]
         # The folder that we loaded from means nothing to others; the base's own name and revision do.
         settings.base_model_name_or_path = loaded.files.identity.name
