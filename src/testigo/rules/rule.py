@@ -6,7 +6,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Severity = Literal["stop", "warn", "note"]
@@ -86,15 +86,9 @@ class Rule:
         """Judge one evidence record. Raises `CannotCheck` where the evidence lacks what the rule needs."""
         outcome = self.function(evidence, **{**self.limits, **limits})
         if isinstance(outcome, Passed):
-            return replace(outcome, code=self.code)
-        return replace(
-            outcome,
-            code=self.code,
-            name=self.name,
-            severity=self.severity,
-            phase=self.phase,
-            remedy=outcome.remedy or self.remedy,
-        )
+            return Passed(self.code, outcome.observed)
+        remedy = outcome.remedy or self.remedy
+        return Finding(self.code, self.name, self.severity, self.phase, outcome.observed, remedy, outcome.rows)
 
 
 def rule(

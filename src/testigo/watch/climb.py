@@ -20,7 +20,7 @@ def loss_does_not_climb(curve: Curve, spreads: float = 6.0, share: float = 0.25,
     Source: medians of blocks of 20 updates; six standard deviations of single updates are about twenty of a block's
     median.
     """
-    losses = curve.losses[curve.taken]
+    losses = curve.taken_losses
     blocks = block_levels(losses, block)
     if len(blocks) < 3:
         raise CannotCheck(f"fewer than {3 * block} updates were taken")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Numbers: TypeAlias = npt.NDArray[np.float64]
+from testigo.watch.robust import Numbers, noise, slope_fall
 
 #: What stands where a gradient norm was not measured; a measured one may be NaN and is never negative.
 UNMEASURED = -1.0
@@ -107,26 +108,31 @@ class Curve:
     @classmethod
     def from_table(cls, table: Numbers, **about: Any) -> Curve:
         """A curve of an array with one row an update and the columns `COLUMNS`."""
-        columns = dict(zip(COLUMNS, table.T, strict=True))
-        return cls(
-            updates=columns["update"],
-            losses=columns["loss"],
-            learning_rates=columns["learning_rate"],
-            gradient_norms=columns["gradient_norm"],
-            skipped=columns["skipped"] > 0,
-            tokens=columns["tokens"],
-            supervised_tokens=columns["supervised_tokens"],
-            seconds=columns["seconds"],
-            resident_bytes=columns["resident_bytes"],
-            allocated_bytes=columns["allocated_bytes"],
-            epochs=columns["epoch"],
-            **about,
-        )
+        # Each column as its own piece of memory: all rules read columns.
+        update, loss, rate, norm, skipped, *others = np.ascontiguousarray(table.T)
+        return cls(update, loss, rate, norm, skipped > 0, *others, **about)
 
-    @property
+    # What several rules ask for is computed once for a curve; nobody writes into its arrays.
+
+    @cached_property
     def taken(self) -> npt.NDArray[np.bool_]:
         """Which updates were taken and have a finite loss: those that level and noise are measured on."""
         return np.isfinite(self.losses) & ~self.skipped
+
+    @cached_property
+    def taken_losses(self) -> Numbers:
+        """The losses of the updates that were taken, finite ones alone."""
+        return self.losses[self.taken]
+
+    @cached_property
+    def loss_noise(self) -> float:
+        """Standard deviation of the noise of single losses around their level."""
+        return noise(self.taken_losses)
+
+    @cached_property
+    def loss_fall(self) -> tuple[float, float]:
+        """How far the losses fall over the whole curve by a straight line, and its standard error."""
+        return slope_fall(self.taken_losses, self.loss_noise)
 
     @property
     def n_planned(self) -> int | None:
@@ -135,7 +141,7 @@ class Curve:
             return self.planned_updates
         return len(self.planned_learning_rates)
 
-    @property
+    @cached_property
     def measured_norms(self) -> Numbers:
         """The gradient norms that were measured in updates that were taken, finite ones alone."""
         norms = self.gradient_norms

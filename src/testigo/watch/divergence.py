@@ -20,7 +20,7 @@ def loss_does_not_run_away(curve: Curve, spreads: float = 6.0, share: float = 0.
     Source: the median of the last ten updates against that of the first ten; six standard deviations of the noise of
     single updates are about ten of the difference of these medians.
     """
-    losses = curve.losses[curve.taken]
+    losses = curve.taken_losses
     if len(losses) < 20:
         raise CannotCheck("fewer than 20 updates were taken")
     start, now = level(losses[:10]), level(losses[-10:])

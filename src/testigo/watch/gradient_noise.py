@@ -6,7 +6,7 @@ import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
 from testigo.watch.curve import Curve
-from testigo.watch.robust import level, noise, slope_fall, spread
+from testigo.watch.robust import level, spread
 
 
 @rule("T120", "gradient-noise", "note", phase="training")
@@ -27,14 +27,14 @@ def updates_are_more_than_noise(
     factor of two (0.7 in the logarithm), and over at least 100 updates and a third of the planned run no fall beyond
     two standard errors.
     """
-    losses = curve.losses[curve.taken]
+    losses = curve.taken_losses
     if len(losses) < at_least or curve.updates[-1] < (curve.n_planned or 0) / 3:
         raise CannotCheck(f"{len(losses)} updates are too few to tell noise from progress")
-    sigma, usual = noise(losses), level(losses)
+    sigma, usual = curve.loss_noise, level(losses)
     measured = curve.measured_norms
     positive = measured[measured > 0]
     scatter = spread(np.log(positive)) if len(positive) >= at_least else float("inf")
-    fall, error = slope_fall(losses, sigma)
+    fall, error = curve.loss_fall
     seen = f"losses scatter by {sigma:.3g} around {usual:.3g}; fall {fall:.3g} ± {error:.2g} over {len(losses)} updates"
     hidden = sigma > share * abs(usual) and scatter > norms and fall <= 2 * error
     return found(seen) if hidden else passed(seen)

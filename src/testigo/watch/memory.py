@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
-from testigo.watch.curve import Curve, Numbers
+from testigo.watch.curve import Curve
+from testigo.watch.robust import Numbers
 
 
 @rule("M103", "memory-creeps", "warn", phase="training")
@@ -31,7 +32,7 @@ def memory_holds(curve: Curve, share: float = 0.1, mebibytes: float = 64.0, at_l
         floors = _floors(curve.updates[known], values[known])
         grown = floors[-1] - floors[0]
         text = f"{name} memory {floors[0] / 2**20:,.0f} MiB to {floors[-1] / 2**20:,.0f} MiB"
-        steps = np.diff(floors)
+        steps = floors[1:] - floors[:-1]
         steady = bool((steps > 0).all() and steps[-1] >= 0.5 * steps.mean() and steps[0] <= 2 * steps.mean())
         (creeping if steady and grown > max(share * floors[0], mebibytes * 2**20) else seen).append(text)
     if creeping:

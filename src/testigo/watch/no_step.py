@@ -25,14 +25,17 @@ def learning_rate_is_not_zero(curve: Curve, in_a_row: int = 10, share: float = 1
     rates, updates = curve.learning_rates[known], curve.updates[known]
     if len(rates) < in_a_row:
         raise CannotCheck(f"fewer than {in_a_row} learning rates were measured")
-    zero = rates <= share * float(rates.max())
+    highest = float(rates.max())
+    seen = f"highest learning rate {highest:.3g}; at most {{}} updates in a row at zero"
+    zero = rates <= share * highest
+    if not zero.any():
+        return passed(seen.format(0))
     # the length of the run of zeros that ends at each place
     places = np.arange(len(zero))
     last_other = np.maximum.accumulate(np.where(zero, -1, places))
     length = np.where(zero, places - last_other, 0)
     longest = int(length.max())
-    seen = f"highest learning rate {float(rates.max()):.3g}; at most {longest} updates in a row at zero"
     if longest < in_a_row:
-        return passed(seen)
+        return passed(seen.format(longest))
     end = int(length.argmax())
     return found(f"{longest} updates in a row at learning rate zero, from update {int(updates[end - longest + 1])} on")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
-from testigo.watch.curve import Curve, Numbers
-from testigo.watch.robust import level
+from testigo.watch.curve import Curve
+from testigo.watch.robust import MAD_TO_SIGMA, Numbers, level
 
 
 @rule("T115", "oscillation", "warn", phase="training")
@@ -23,7 +25,7 @@ def loss_does_not_oscillate(curve: Curve, updates: int = 40, share: float = 0.05
     once in 10^5. The same rows coming back every second update are no fault.
     """
     losses, numbers = _last_in_a_row(curve, updates)
-    steps = np.diff(losses)
+    steps = losses[1:] - losses[:-1]
     turns = int(np.count_nonzero(steps[1:] * steps[:-1] < 0))
     likeness = float(steps[1:] @ steps[:-1]) / max(float(steps @ steps), 1e-300)
     size = level(np.abs(steps))
@@ -61,10 +63,10 @@ def loss_does_not_swing(curve: Curve, updates: int = 120, power: float = 0.6, sh
 def _last_in_a_row(curve: Curve, updates: int) -> tuple[Numbers, Numbers]:
     """The last losses and their updates, at equal distances."""
     taken = curve.taken
-    losses, numbers = curve.losses[taken][-updates:], curve.updates[taken][-updates:]
+    losses, numbers = curve.taken_losses[-updates:], curve.updates[taken][-updates:]
     if len(losses) < updates:
         raise CannotCheck(f"fewer than {updates} updates were taken")
-    distances = np.diff(numbers)
+    distances = numbers[1:] - numbers[:-1]
     if distances.max() > distances.min():
         raise CannotCheck("the last updates are not in a row")
     return losses, numbers
@@ -76,18 +78,18 @@ def _wave(losses: Numbers) -> tuple[float, float, float]:
     The scatter is measured around a straight line; single wild losses are held to three standard deviations.
     """
     n = len(losses)
-    line = np.polynomial.Polynomial.fit(np.arange(n), losses, 1)(np.arange(n))
-    rest = losses - line
-    sigma = 1.4826 * level(np.abs(rest))
+    places = np.arange(n) - (n - 1) / 2
+    rest = losses - losses.mean()
+    rest = rest - places * (float(places @ rest) / float(places @ places))
+    sigma = MAD_TO_SIGMA * level(np.abs(rest))
     if sigma == 0:
         return 0.0, 0.0, 0.0
-    rest = np.clip(rest, -3 * sigma, 3 * sigma)
+    rest = np.minimum(np.maximum(rest, -3 * sigma), 3 * sigma)
     strength = np.abs(np.fft.rfft(rest - rest.mean())) ** 2
-    looked_at = np.arange(5, n // 3 + 1)  # 5 waves at least, none shorter than 3 updates
-    best = int(looked_at[int(np.argmax(strength[looked_at]))])
+    best = 5 + int(strength[5 : n // 3 + 1].argmax())  # 5 waves at least, none shorter than 3 updates
     # a wave between two frequencies lies in both
     near = strength[best - 1 : best + 2].sum()
-    return n / best, float(near / strength[1:].sum()), float(np.sqrt(2 * near * 2) / n)
+    return n / best, float(near / strength[1:].sum()), 2 * math.sqrt(near) / n
 
 
 def _is_of_the_epoch(curve: Curve, period: float) -> bool:

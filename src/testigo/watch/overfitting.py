@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
-from testigo.watch.curve import Curve, Numbers
-from testigo.watch.robust import bend_noise, bend_rms, level
+from testigo.watch.curve import Curve
+from testigo.watch.robust import Numbers, bend_noise, bend_rms, level
 
 
 @rule("T112", "overfitting", "warn", phase="training")

@@ -6,7 +6,7 @@ import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
 from testigo.watch.curve import Curve
-from testigo.watch.robust import level, noise, slope_fall, spread
+from testigo.watch.robust import level, spread
 
 
 @rule("T111", "plateau", "warn", phase="training")
@@ -26,15 +26,15 @@ def loss_moves(curve: Curve, share: float = 0.04, at_least: int = 60, learned: f
     run (120 updates where the plan is not known). A curve that leaves its level and comes back is no plateau.
     """
     taken = curve.taken
-    losses, rates = curve.losses[taken], curve.learning_rates[taken]
+    losses, rates = curve.taken_losses, curve.learning_rates[taken]
     after = losses[_warm_up_end(curve, rates) :]
     planned = curve.n_planned
     early = len(after) < 2 * at_least if planned is None else len(curve) == 0 or curve.updates[-1] < planned / 3
     if len(after) < at_least or early:
         raise CannotCheck(f"{len(after)} updates since warm-up are too few to say")
-    sigma = noise(losses)
+    sigma = curve.loss_noise
     start, now = level(losses[:5]), level(losses[-max(20, len(losses) // 3) :])
-    fall, error = slope_fall(losses, sigma)
+    fall, error = curve.loss_fall
     if 3 * error > share * abs(start):
         raise CannotCheck(f"{len(losses)} losses are too noisy to see a fall of {share:.0%}")
     bound = fall + 3 * error

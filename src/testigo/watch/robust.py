@@ -9,10 +9,12 @@ difference").
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from testigo.watch.curve import Numbers
+Numbers: TypeAlias = npt.NDArray[np.float64]
 
 MAD_TO_SIGMA = 1.4826
 
@@ -21,11 +23,12 @@ def level(values: Numbers) -> float:
     """The median; NaN of nothing. Several times faster than `numpy.median`, which the live watch needs."""
     n = len(values)
     if n == 0:
-        return float("nan")
-    if n % 2:
-        return float(np.partition(values, n // 2)[n // 2])
-    parted = np.partition(values, (n // 2 - 1, n // 2))
-    return float(parted[n // 2 - 1] + parted[n // 2]) / 2
+        return math.nan
+    half = n // 2
+    parted = values.copy()
+    parted.partition(half)
+    upper = float(parted[half])
+    return upper if n % 2 else (float(parted[:half].max()) + upper) / 2
 
 
 def spread(values: Numbers) -> float:
@@ -44,14 +47,14 @@ def bend_noise(values: Numbers) -> float:
     """Standard deviation of the noise around a bent curve, from third differences (variance 1 + 9 + 9 + 1 = 20)."""
     if len(values) < 5:
         return 0.0
-    return MAD_TO_SIGMA * level(np.abs(np.diff(values, n=3))) / math.sqrt(20)
+    return MAD_TO_SIGMA * level(np.abs(_third_differences(values))) / math.sqrt(20)
 
 
 def bend_rms(values: Numbers) -> float:
     """The same by the mean square: careful where there are few values, and moved by wild ones."""
     if len(values) < 5:
         return 0.0
-    return math.sqrt(float(np.mean(np.diff(values, n=3) ** 2)) / 20)
+    return math.sqrt(float((_third_differences(values) ** 2).mean()) / 20)
 
 
 def slope_fall(values: Numbers, sigma: float) -> tuple[float, float]:
@@ -61,9 +64,11 @@ def slope_fall(values: Numbers, sigma: float) -> tuple[float, float]:
     over equal distances, whose standard error of the fall is sigma × sqrt(12 / n).
     """
     middle = level(values)
-    calm = np.clip(values, middle - 3 * sigma, middle + 3 * sigma)
-    fall = -12 * float(np.mean(np.linspace(-0.5, 0.5, len(values)) * (calm - calm.mean())))
-    return fall, sigma * math.sqrt(12 / max(len(values), 1))
+    calm = np.minimum(np.maximum(values - middle, -3 * sigma), 3 * sigma)
+    n = len(values)
+    places = np.arange(n) - (n - 1) / 2
+    fall = -12 * float(places @ calm) / max(n * (n - 1), 1)
+    return fall, sigma * math.sqrt(12 / max(n, 1))
 
 
 def block_levels(values: Numbers, block: int) -> Numbers:
@@ -71,5 +76,17 @@ def block_levels(values: Numbers, block: int) -> Numbers:
     n_blocks = len(values) // block
     if n_blocks == 0:
         return np.empty(0)
-    medians: Numbers = np.median(values[len(values) - n_blocks * block :].reshape(n_blocks, block), axis=1)
-    return medians
+    return row_levels(values[len(values) - n_blocks * block :].reshape(n_blocks, block))
+
+
+def row_levels(table: Numbers) -> Numbers:
+    """The median of each row of an array (rows, values)."""
+    ordered = table.copy()
+    ordered.sort(axis=1)
+    half = table.shape[1] // 2
+    middle: Numbers = ordered[:, half]
+    return middle if table.shape[1] % 2 else (ordered[:, half - 1] + middle) / 2
+
+
+def _third_differences(values: Numbers) -> Numbers:
+    return values[3:] - values[:-3] - 3 * (values[2:-1] - values[1:-2])

@@ -28,14 +28,15 @@ def learning_rate_follows(curve: Curve, relative: float = 1e-6) -> Finding | Pas
     if not known.any():
         raise CannotCheck("no learning rate was measured")
     place = curve.updates[known].astype(np.int64) - 1
-    have, held_back = curve.learning_rates[known], np.cumsum(curve.skipped)[known]
-    close = np.abs(have - planned[place]) <= relative * np.abs(planned[place])
-    if held_back[-1]:
+    have, wanted = curve.learning_rates[known], planned[place]
+    close = np.abs(have - wanted) <= relative * np.abs(wanted)
+    if not close.all() and curve.skipped.any():
+        held_back = curve.skipped.cumsum()[known]
         lowest = np.maximum(place - held_back, 0)
         close |= (have >= np.minimum(planned[place], planned[lowest]) * (1 - relative)) & (
             have <= np.maximum(planned[place], planned[lowest]) * (1 + relative)
         )
-    off = np.flatnonzero(~close & (curve.updates[known] > curve.since))
+    off = [] if close.all() else np.flatnonzero(~close & (curve.updates[known] > curve.since))
     if len(off):
         at = int(off[0])
         seen = f"update {place[at] + 1} has learning rate {have[at]:.6g}, the schedule says {planned[place[at]]:.6g}"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
-from testigo.watch.curve import Curve, Numbers
-from testigo.watch.robust import level, spread
+from testigo.watch.curve import Curve
+from testigo.watch.robust import Numbers, level, row_levels, spread
 
 _LEVEL, _FIRST = 9, 16
 _REMEDY = (
@@ -35,10 +35,11 @@ def losses_do_not_spike(curve: Curve, spreads: float = 6.0, share: float = 0.2, 
     the median of the nine losses before, as any loss in the window, and 20 % above it: less is not worth a look.
     """
     taken = curve.taken
-    losses, updates, sizes = curve.losses[taken], curve.updates[taken], curve.supervised_tokens[taken]
+    losses, updates, sizes = curve.taken_losses, curve.updates[taken], curve.supervised_tokens[taken]
     if len(losses) <= _FIRST:
         raise CannotCheck(f"fewer than {_FIRST + 1} updates were taken")
-    at = [i for i in _candidates(losses, share) if updates[i] > curve.since]
+    new = max(_FIRST, int(updates.searchsorted(curve.since, side="right")))
+    at = _candidates(losses, share, new)
     spikes = [
         i for i in at if _is_spike(losses[max(0, i - window) : i + 1], sizes[max(0, i - window) : i + 1], spreads)
     ]
@@ -52,15 +53,17 @@ def losses_do_not_spike(curve: Curve, spreads: float = 6.0, share: float = 0.2, 
     return found(f"{seen}{tested}", rows=rows or curve.rows.get(update, ()), remedy=_REMEDY if tested else "")
 
 
-def _candidates(losses: Numbers, share: float) -> list[int]:
-    """Places clearly above the ten losses before: cheap, and every spike is one but right after another."""
-    above = np.ones(len(losses), dtype=bool)
-    above[:_FIRST] = False
+def _candidates(losses: Numbers, share: float, new: int) -> list[int]:
+    """Places from `new` on clearly above the ten losses before: cheap, and every spike is one but after another."""
+    n = len(losses)
+    above = np.ones(max(n - new, 0), dtype=bool)
     for back in range(1, 11):
-        above[back:] &= losses[back:] > losses[:-back]
-    places = np.flatnonzero(above)
+        above &= losses[new:] > losses[new - back : n - back]
+    places = new + np.flatnonzero(above)
+    if len(places) == 0:
+        return []
     near = losses[places[:, None] + np.arange(-_LEVEL, 0)]  # (places, 9)
-    usual = np.median(near, axis=1)
+    usual = row_levels(near)
     height = losses[places] - usual
     clear = (height > share * np.abs(usual)) & (height > 2 * (near.max(axis=1) - usual))
     return [int(i) for i in places[clear]]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from testigo.rules import Finding, Rule, collect, judge
-from testigo.watch.curve import COLUMNS, Curve, Numbers, row_of, validation_of
-from testigo.watch.robust import level, spread
+from testigo.watch.curve import COLUMNS, Curve, row_of, validation_of
+from testigo.watch.robust import Numbers, level, spread
 
 _HEAD, _FULL, _ROOM = 32, 256, 768
 

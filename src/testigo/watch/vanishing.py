@@ -23,7 +23,7 @@ def gradients_do_not_vanish(
     0.05 nats mean that it does not arrive.
     """
     norms = curve.measured_norms
-    losses = curve.losses[curve.taken]
+    losses = curve.taken_losses
     if len(norms) < in_a_row or len(losses) < in_a_row:
         raise CannotCheck(f"fewer than {in_a_row} gradient norms were measured")
     most, now = float(norms[-in_a_row:].max()), level(losses[-in_a_row:])
