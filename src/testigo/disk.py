@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -75,3 +76,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         return [*lines, json.loads(rest)] if rest else lines
     except ValueError:
         return lines
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256, in hex, of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

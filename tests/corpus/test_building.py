@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from testigo.campaign import Campaign, load
 from testigo.corpus import Corpus, Row, build, open_corpus, open_sealed
-from testigo.corpus.row import file_digest
+from testigo.disk import file_sha256
 from testigo.errors import DataError
 from testigo.tasks import task_for
 
@@ -264,7 +264,7 @@ def test_the_test_split_is_sealed(campaign_of: Make) -> None:
         corpus.rows("test")
     path = corpus.folder / "sealed" / "test.parquet"
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
-    assert corpus.manifest["splits"]["test"]["sha256"] == file_digest(path)
+    assert corpus.manifest["splits"]["test"]["sha256"] == file_sha256(path)
     assert len(open_sealed(corpus)) == corpus.counts["test"]
 
 

@@ -14,10 +14,10 @@ from safetensors.torch import load_file, save_file
 from tiny import in_process, save_base
 from transformers import AutoTokenizer, GenerationConfig
 
+from testigo.disk import file_sha256
 from testigo.errors import ModelError, VerificationFailed, WorkspaceError
 from testigo.model import control, export_worker, locate, reproduction
 from testigo.model.adapter import attach, trained_parameters
-from testigo.model.base import file_sha256
 from testigo.model.export import export, load_export, merged_error, read_record
 from testigo.model.load import load_base
 from testigo.training.prepare import Prepared, prepare, session

@@ -15,9 +15,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny import updates
 
-from testigo.disk import read_lines
+from testigo.disk import file_sha256, read_lines
 from testigo.errors import ModelError, WorkspaceError
-from testigo.model.base import file_sha256
 from testigo.model.digest import weights_sha256
 from testigo.training import checkpoint
 from testigo.training.loop import Session

@@ -42,7 +42,6 @@ def collect(bench: Bench) -> DataEvidence:
         turn_end_id=turn_end,
         turn_end_unlearned=_ids(r for r in answers if _ends_left_out(r, ends)) if answers and ends else None,
         stop_ids=tuple(sorted(_stop_ids(bench))) or None,
-        bos_id=getattr(tokenizer, "bos_token_id", None),
         **_begin_of_text(getattr(tokenizer, "bos_token_id", None), bench.train.rows),
         padding_in_loss=_padding(splits) if by_token else None,
         attention_wrong=tokens.wrongly_attended(splits),

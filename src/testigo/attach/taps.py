@@ -81,10 +81,13 @@ class Taps:
         self, loss: Any, model: Any = None, inputs: Any = None, num_items_in_batch: Any = None, **_: Any
     ) -> None:
         # On a device the number is asked for once an update, since each question waits for it.
-        own = loss.item() if loss.device.type == "cpu" else loss.detach().float()
+        own = loss.item() if loss.is_cpu else loss.detach().float()
         self._loss = own if self._loss is None else self._loss + own
         self._n_items = num_items_in_batch
-        ids = inputs.get("input_ids") if hasattr(inputs, "get") else None
+        try:
+            ids = inputs["input_ids"]
+        except (TypeError, LookupError):
+            return  # a batch without tokens, such as images
         if isinstance(ids, torch.Tensor):
             self._n_tokens += ids.numel()
 

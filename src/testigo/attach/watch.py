@@ -20,7 +20,7 @@ logger = logging.getLogger("testigo.watch")
 
 #: Fast updates wait for each other, at most so many and so long [seconds], since code that is used rarely runs
 #: several times slower. An update with something that is not a number never waits.
-MOST_WAITING, MOST_SECONDS = 10, 1.0
+MOST_WAITING, MOST_SECONDS = 25, 1.0
 #: A longer schedule is not computed ahead.
 MOST_PLANNED = 1_000_000
 
@@ -123,7 +123,10 @@ class Watch(TrainerCallback):
     def _feed(self, step: Mapping[str, Any], args: Any, control: Any) -> None:
         assert self._watcher is not None
         try:
-            new = for_trainers(self._watcher.feed(step))
+            new = self._watcher.feed(step)
+            if not new:
+                return
+            new = for_trainers(new)
         except Exception:
             # A tool that watches must not end what it watches.
             logger.exception("testigo.Watch failed and is switched off; the training goes on")

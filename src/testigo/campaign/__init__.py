@@ -9,9 +9,10 @@ from __future__ import annotations
 from testigo.campaign.against_rules import check_rules
 from testigo.campaign.campaign import Campaign
 from testigo.campaign.loading import load, with_variant
+from testigo.campaign.metrics import METRICS
 from testigo.campaign.plan import PlannedRun, planned_runs, run_definition, run_id
 from testigo.campaign.reference import campaign_reference, json_schema
-from testigo.campaign.sections import METRICS, Variant
+from testigo.campaign.sections import Variant
 from testigo.campaign.starting import new_campaign
 from testigo.campaign.ways_out import WayOut, ways_out
 from testigo.campaign.workspace import Workspace

@@ -10,7 +10,8 @@ from typing import Any
 from testigo.campaign.document import Place
 from testigo.campaign.fault import Fault
 from testigo.campaign.known import Known
-from testigo.campaign.sections import BEGIN, CLASS_KINDS, METRICS
+from testigo.campaign.metrics import CLASS_KINDS, METRICS
+from testigo.campaign.sections import BEGIN
 from testigo.campaign.split_checks import split_faults
 from testigo.campaign.task_checks import task_faults
 from testigo.campaign.wording import describe, suggestion

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from testigo.campaign.campaign import DEFINES_NO_RESULT, Campaign
-from testigo.campaign.sections import METRICS
+from testigo.campaign.metrics import METRICS
 from testigo.campaign.variants import MAY_BE_SET
 from testigo.campaign.wording import expects, keys_of, section_of
 

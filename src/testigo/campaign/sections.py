@@ -6,40 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-METRICS: dict[str, dict[str, Literal["binary", "bounded", "corpus"]]] = {
-    "extraction": {
-        "valid_json": "binary",
-        "schema_valid": "binary",
-        "required_fields": "binary",
-        "exact_match": "binary",
-        "field_f1": "bounded",
-    },
-    "generation": {"exact_match": "binary", "token_f1": "bounded"},
-    "classification": {"accuracy": "binary", "macro_f1": "corpus"},
-    "image-classification": {"accuracy": "binary", "macro_f1": "corpus"},
-    "chat": {"exact_match": "binary", "token_f1": "bounded"},
-    "tool-calling": {
-        "valid_call": "binary",
-        "name_match": "binary",
-        "arguments_match": "binary",
-        "exact_match": "binary",
-    },
-}
-"""Kind of task -> metric -> whether a row's score is yes/no, lies between 0 and 1, or belongs to all rows together."""
-
-CLASS_KINDS = ("classification", "image-classification")
-"""Kinds of task whose answer is one of a few classes."""
-
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
-def _the_rest(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
-
-
-def _of_a_row(schema: dict[str, Any]) -> None:
+def _without_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
@@ -75,7 +47,7 @@ class Task(Section):
     request becomes calls of the tools that its row offers."""
     input: Text
     """The row's field that the model reads. Chat: the messages, whose last one is the answer."""
-    target: Text = Field(default="", json_schema_extra=_of_a_row)
+    target: Text = Field(default="", json_schema_extra=_without_default)
     """The row's field that it has to write, that names the class, or that holds the expected calls. Chat has none."""
     tools: Text | None = None
     """Tool calling: the row's field with the definitions of the tools that it offers."""
@@ -169,7 +141,7 @@ BEGIN = "from "
 class Split(Section):
     """Which rows train, which guide and which decide. Groups and near-duplicates are never torn apart."""
 
-    train: float = Field(default=1.0, gt=0, le=1, json_schema_extra=_the_rest)
+    train: float = Field(default=1.0, gt=0, le=1, json_schema_extra=_without_default)
     """The share of `source` that is trained on. Left out: what validation and test leave over."""
     validation: Share | Text
     """A share of `source`, or a source of its own; beside `time` a share, or a boundary: `from 2025-03-01`."""

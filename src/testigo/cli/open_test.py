@@ -95,7 +95,9 @@ def _ask(n_before: int, alpha: float) -> None:
         told = "It was never opened. The opening is recorded; each further one weakens the conclusion."
     else:
         times = "once" if n_before == 1 else f"{n_before} times"
-        chance = min(1.0, (n_before + 1) * alpha)
+        from testigo.judgement.openings import chance_of_false_improvement
+
+        chance = chance_of_false_improvement(n_before + 1, alpha)
         told = (
             f"It was opened {times} before. Once more, and the chance of a false improvement is up to {chance:.2g} "
             f"instead of {alpha:g}, unless p-values are corrected, which the report does."

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from testigo.campaign import PlannedRun, planned_runs
 from testigo.conductor.grounds import Grounds
+from testigo.disk import file_sha256
 from testigo.dossier import build_dossier, in_fresh_process, sums
 from testigo.errors import VerificationFailed, WorkspaceError
 from testigo.ledger import kinds
-from testigo.model.base import file_sha256
 from testigo.model.export_worker import ExportSpec
 from testigo.training.launchers import local
 

@@ -9,11 +9,10 @@ from testigo.campaign import planned_runs
 from testigo.conductor import measure
 from testigo.conductor.grounds import Grounds
 from testigo.corpus import unclean_rows
-from testigo.disk import read_lines, write_atomically
+from testigo.disk import file_sha256, read_lines, write_atomically
 from testigo.judgement import Comparison, compare
 from testigo.judgement.openings import price_of
 from testigo.ledger import kinds
-from testigo.model.base import file_sha256
 
 
 def compare_runs(grounds: Grounds, split: str = "validation") -> Comparison | None:

@@ -11,10 +11,10 @@ from testigo.campaign import Campaign, PlannedRun, planned_runs
 from testigo.campaign.campaign import digest
 from testigo.conductor.grounds import Grounds
 from testigo.conductor.outputs import watch_outputs
+from testigo.disk import file_sha256
 from testigo.errors import GateFailed, Problem
 from testigo.evaluation.worker import PROGRESS, EvaluationSpec
 from testigo.ledger import kinds
-from testigo.model.base import file_sha256
 from testigo.pilot.verdict import judge_pilot
 from testigo.rules import Finding, Verdict
 from testigo.tasks import is_answered_by_head

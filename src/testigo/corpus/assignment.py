@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from testigo.campaign.sections import CLASS_KINDS
+from testigo.campaign.metrics import CLASS_KINDS
 from testigo.corpus.pairs import Pair
 from testigo.corpus.periods import Periods, moment_of, moments_of, split_by_time
 from testigo.corpus.row import PlacedRow, Row

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.corpus.images import ENDINGS_OF_IMAGES
-from testigo.corpus.row import file_digest
+from testigo.disk import file_sha256
 from testigo.errors import Problem
 
 METADATA = ("metadata.jsonl", "metadata.csv")
@@ -114,4 +114,4 @@ def image_of(value: Any, root: Path, where: str) -> dict[str, Any] | Problem:
 
 
 def _reference(file: Path, inside: str) -> dict[str, Any]:
-    return {"image": inside, "sha256": file_digest(file)}
+    return {"image": inside, "sha256": file_sha256(file)}

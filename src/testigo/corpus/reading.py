@@ -20,9 +20,10 @@ from typing import Any
 
 from testigo.corpus.hub import read_hub
 from testigo.corpus.image_folder import Found, image_of, is_image_folder, read_image_folder
-from testigo.corpus.row import Part, RawRow, digest_of, file_digest
+from testigo.corpus.row import Part, RawRow, digest_of
 from testigo.corpus.strict_json import StrictJsonError, parse_strict
 from testigo.corpus.text import BYTE_ORDER_MARK, is_wide, not_utf8, wide_encoding
+from testigo.disk import file_sha256
 from testigo.errors import DataError, Problem
 
 ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet")
@@ -131,7 +132,7 @@ def _read_file(reading: Reading, path: Path, name: str, part: Part, image_field:
                     continue
                 fields = {**fields, image_field: image}
             reading.rows.append(RawRow(fields, where, part, path.parent))
-        sha256 = file_digest(path)
+        sha256 = file_sha256(path)
     except OSError as error:
         raise _unreadable(error, name) from None
     source = {"file": name, "sha256": sha256, "rows": len(reading.rows) - n_before, "part": part}

@@ -54,9 +54,3 @@ def canonical_json(value: Any) -> str:
 def digest_of(value: Any) -> str:
     """SHA-256, in hex, of the canonical JSON of a value."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256, in hex, of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

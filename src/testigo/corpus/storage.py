@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from testigo.corpus.images import FOLDER, SEALED_FOLDER, image_bytes, is_image, stored_name
-from testigo.corpus.row import Row, digest_of, file_digest
-from testigo.disk import write_atomically
+from testigo.corpus.row import Row, digest_of
+from testigo.disk import file_sha256, write_atomically
 from testigo.errors import DataError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def check_seal(corpus: Corpus) -> None:
     """
     path = corpus.folder / FILES["test"]
     try:
-        is_changed = file_digest(path) != corpus.manifest["splits"]["test"]["sha256"]
+        is_changed = file_sha256(path) != corpus.manifest["splits"]["test"]["sha256"]
         found = "the file was changed"
     except OSError as error:
         is_changed, found = True, error.strerror or "it cannot be read"
@@ -138,14 +138,14 @@ def find_fault(folder: Path, fingerprint: str | None = None) -> str | None:
             if name == "test":
                 is_changed = (folder / file).stat().st_size != n_sealed_bytes
             else:
-                is_changed = file_digest(folder / file) != expected[name]
+                is_changed = file_sha256(folder / file) != expected[name]
             if is_changed:
                 return f"{file} was changed"
         except OSError as error:
             return f"{file} cannot be read: {error.strerror}"
     for file, sha256 in ((INDEX, manifest.get("index_sha256")), (DUPLICATES, manifest.get("duplicates_sha256"))):
         try:
-            if (sha256 or file == INDEX) and file_digest(folder / file) != sha256:
+            if (sha256 or file == INDEX) and file_sha256(folder / file) != sha256:
                 return f"{file} was changed"
         except OSError as error:
             return f"{file} cannot be read: {error.strerror}"
@@ -196,7 +196,7 @@ def write_corpus(
 
             pq.write_table(duplicates, aside / DUPLICATES)
             _sync(aside / DUPLICATES)
-            whole["duplicates_sha256"] = file_digest(aside / DUPLICATES)
+            whole["duplicates_sha256"] = file_sha256(aside / DUPLICATES)
         whole["sha256"] = _own_digest(whole)
         (aside / "manifest.json").write_text(_text_of(whole), encoding="utf-8")
         for path in (
@@ -240,7 +240,7 @@ def _write_index(path: Path, splits: Mapping[str, Sequence[Row]]) -> str:
     columns = {name: [row[n] for row in rows] for n, name in enumerate(("id", "split", "digest"))}
     schema = pa.schema([(name, pa.large_string()) for name in columns])
     pq.write_table(pa.table(columns, schema=schema), path)
-    return file_digest(path)
+    return file_sha256(path)
 
 
 def rename_unit(folder: Path, manifest: Mapping[str, Any], unit: str) -> dict[str, Any]:
@@ -321,7 +321,7 @@ def _write_split(path: Path, rows: Sequence[Row]) -> dict[str, Any]:
         "groups": len({row.group for row in ordered}),
         "categories": dict(sorted(Counter(row.category for row in ordered).items())),
         "bytes": path.stat().st_size,
-        "sha256": file_digest(path),
+        "sha256": file_sha256(path),
         "rows_sha256": digest_of(sorted(row.digest for row in ordered)),
     }
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
+
+from testigo.dossier import units
+from testigo.dossier.language import _
 
 
 @dataclass(frozen=True)
@@ -18,3 +22,11 @@ class Picture:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+
+
+def cell(column: Mapping[int, float | None], update: int) -> str:
+    """What stands in a picture's table at an update of one of its curves; None is a value that is not finite."""
+    if update not in column:
+        return ""
+    value = column[update]
+    return _("not finite") if value is None else units.number(value)

@@ -14,7 +14,7 @@ from testigo.dossier.classes import classes_in, clean_in
 from testigo.dossier.drawing import svg, variable_of
 from testigo.dossier.language import _, speaking, spoken
 from testigo.dossier.marking import marked
-from testigo.dossier.picture import Picture
+from testigo.dossier.picture import Picture, cell
 from testigo.dossier.record import Comparison, Record, Run
 from testigo.dossier.sentence import conclusion_told, seeds_told
 from testigo.dossier.words import breakable, explained
@@ -250,16 +250,9 @@ def _curve_picture(title: str, quantity: str, series: Sequence[pictures.Series],
         wide=svg(wide, alternative=alternative, css_class="wide"),
         narrow=svg(narrow, alternative=alternative, css_class="narrow"),
         head=(_("Update"), *(one.name for one in series)),
-        rows=tuple((str(update), *(_cell(column, update) for column in columns)) for update in shown),
+        rows=tuple((str(update), *(cell(column, update) for column in columns)) for update in shown),
         note="" if step == 1 else _("One update in {n} is shown; dossier.json has more.", n=step),
     )
-
-
-def _cell(column: Mapping[int, float | None], update: int) -> str:
-    if update not in column:
-        return ""
-    value = column[update]
-    return _("not finite") if value is None else units.number(value)
 
 
 def _ends(series: pictures.Series) -> str:

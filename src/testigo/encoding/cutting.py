@@ -20,15 +20,12 @@ class Cut:
         They lose a part of their answer.
     end
         They lose the end of their turn alone.
-    n_tokens_lost
-        Tokens behind the maximum [tokens].
     """
 
     maximum_length: int
     before: tuple[str, ...]
     inside: tuple[str, ...]
     end: tuple[str, ...]
-    n_tokens_lost: int
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -47,7 +44,6 @@ def cut(rows: Sequence[EncodedRow], maximum_length: int) -> Cut:
         before=tuple(places["before"]),
         inside=tuple(places["inside"]),
         end=tuple(places["end"]),
-        n_tokens_lost=sum(max(row.n_tokens - maximum_length, 0) for row in rows),
     )
 
 

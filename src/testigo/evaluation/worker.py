@@ -68,10 +68,10 @@ def evaluate(spec: EvaluationSpec) -> None:
 def _evaluate(spec: EvaluationSpec, began: float) -> None:
     import torch
 
+    from testigo.disk import file_sha256
     from testigo.encoding import Encoder
     from testigo.evaluation.beside import FILE, measure_beside
     from testigo.evaluation.predict import lines, predict
-    from testigo.model.base import file_sha256
     from testigo.model.device import device, versions
     from testigo.model.encoder import encoder_of
     from testigo.model.prepare import load_exactly

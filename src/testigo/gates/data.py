@@ -33,8 +33,6 @@ class DataEvidence:
     """Token ids at which generation stops."""
     prompt_mismatch: tuple[str, ...] | None = None
     """Ids of rows whose prompt in training is not, token for token, the prompt in evaluation."""
-    bos_id: int | None = None
-    """The id of the token that begins a text; None when the tokenizer has none."""
     bos_counts: dict[str, int] | None = None
     """How many rows hold how many begin-of-text tokens in front: {"1": 400}."""
     bos_expected: int | None = None

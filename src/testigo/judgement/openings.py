@@ -53,4 +53,10 @@ def price_of(p_values: Sequence[float], verdict: ImprovementVerdict, alpha: floa
     """
     corrected = holm(p_values)[-1]
     kept = verdict if verdict != "shown" or corrected < alpha else "not decided"
-    return Price(len(p_values), p_values[-1], corrected, kept, min(1.0, len(p_values) * alpha))
+    chance = chance_of_false_improvement(len(p_values), alpha)
+    return Price(len(p_values), p_values[-1], corrected, kept, chance)
+
+
+def chance_of_false_improvement(openings: int, alpha: float) -> float:
+    """At most, over so many openings of which none is corrected (Bonferroni's inequality)."""
+    return min(1.0, openings * alpha)

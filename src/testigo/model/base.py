@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from testigo.disk import file_sha256
 from testigo.errors import ModelError
 
 _WEIGHTS = ("*.safetensors", "*.gguf")
@@ -145,12 +146,6 @@ def _read(folder: Path, name: str, *, revision: str) -> BaseFiles:
     defining = {path.name: file_sha256(path) for pattern in _DEFINING for path in sorted(folder.glob(pattern))}
     identity = BaseIdentity(name, revision, _of_names(hashes))
     return BaseFiles(identity, folder, ggufs[0] if ggufs else None, _of_names({**hashes, **defining}))
-
-
-def file_sha256(path: Path) -> str:
-    """The digest of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _of_names(hashes: dict[str, str]) -> str:

@@ -15,10 +15,11 @@ from peft import PeftModel, get_peft_model_state_dict
 from safetensors.torch import load_file
 from transformers import GenerationConfig
 
+from testigo.disk import file_sha256
 from testigo.errors import ModelError, VerificationFailed, WorkspaceError
 from testigo.model import reproduction
 from testigo.model.adapter import trained_parameters
-from testigo.model.base import BaseFiles, file_sha256
+from testigo.model.base import BaseFiles
 from testigo.model.device import random_state_kept
 from testigo.model.digest import weights_sha256
 from testigo.model.head import Head

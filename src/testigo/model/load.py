@@ -15,8 +15,9 @@ import torch
 from transformers import AutoConfig, AutoImageProcessor, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
+from testigo.disk import file_sha256
 from testigo.errors import ModelError
-from testigo.model.base import BaseFiles, file_sha256
+from testigo.model.base import BaseFiles
 from testigo.model.device import random_state_kept
 from testigo.model.head import Head, begin_anew, head_modules, is_of_head, keep_statistics
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from testigo.dossier import pictures, units
 from testigo.dossier.drawing import svg, variable_of
 from testigo.dossier.language import _
-from testigo.dossier.picture import Picture
+from testigo.dossier.picture import Picture, cell
 from testigo.page.standing import Found
 from testigo.page.steps import Steps
 
@@ -137,7 +137,7 @@ def _picture(
         wide=without_style(svg(pinned(specification, found), alternative=alternative + pins)),
         narrow=Markup(""),
         head=(_("Update"), *(one.name for one in series)),
-        rows=tuple((f"{update:,}", *(_cell(column, update) for column in columns)) for update in reversed(updates)),
+        rows=tuple((f"{update:,}", *(cell(column, update) for column in columns)) for update in reversed(updates)),
         note=_("The newest first; steps.jsonl has all of them."),
     )
     lines = [(one.name, variable_of(one.colour), one.dash) for one in series] if len(series) > 1 else []
@@ -147,10 +147,3 @@ def _picture(
 def without_style(drawn: Markup) -> Markup:
     """The picture without its style attribute, which the page's security policy refuses: its width as an attribute."""
     return Markup(_WIDTH_STYLE.sub(r' width="\1"', str(drawn), count=1))
-
-
-def _cell(column: dict[int, float | None], update: int) -> str:
-    if update not in column:
-        return ""
-    value = column[update]
-    return _("not finite") if value is None else units.number(value)

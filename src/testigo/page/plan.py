@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from testigo.campaign import Campaign, planned_runs
 from testigo.dossier.files import real
 from testigo.ledger import Run, kinds
 from testigo.page.site import Site
-from testigo.page.steps import Steps
+from testigo.page.steps import Steps, median
 from testigo.training.order import Order
 
 WENT_WELL = ("completed", "stopped-early")
@@ -62,8 +61,8 @@ def work_of(site: Site) -> tuple[Work, ...]:
 def speed_of(site: Site) -> Speed:
     """From the runs' own steps, and before the first of them from the pilot."""
     steps = [site.steps(run.id) for run in site.runs[-8:] if run.attempts]
-    update = _median([one.seconds_per_update for one in steps])
-    validation = _median([one.seconds_per_validation for one in steps])
+    update = median([one.seconds_per_update for one in steps])
+    validation = median([one.seconds_per_validation for one in steps])
     source = "the runs' own updates"
     phases = {phase.phase: phase.seconds for phase in site.gates.phases} if site.gates else {}
     if update is None:
@@ -115,8 +114,3 @@ def _work(variant: str, seed: int, campaign: Campaign | None, n_rows: int, run: 
     ).n_updates
     every = training.validate_every or n_updates
     return Work(variant, seed, n_updates, -(-n_updates // every), run)
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,12 +79,12 @@ class Steps:
     @property
     def seconds_per_update(self) -> float | None:
         """The median of the last fifty updates [s]."""
-        return _median(self.columns["seconds"][-_RECENT:])
+        return median(self.columns["seconds"][-_RECENT:])
 
     @property
     def seconds_per_validation(self) -> float | None:
         """The median of the last fifty validations [s]."""
-        return _median([one.seconds for one in self.validations[-_RECENT:]])
+        return median([one.seconds for one in self.validations[-_RECENT:]])
 
     @property
     def seconds(self) -> float:
@@ -115,6 +116,7 @@ class Steps:
                 del column[n:]  # type: ignore[attr-defined]
 
 
-def _median(values: list[float | None]) -> float | None:
+def median(values: Sequence[float | None]) -> float | None:
+    """Of those that are known; None of nothing."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None

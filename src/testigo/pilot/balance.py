@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from testigo.campaign import Campaign
+from testigo.campaign.metrics import CLASS_KINDS
 from testigo.corpus import Row
 from testigo.gates.balance import BalanceEvidence
-from testigo.tasks.classes import CLASS_KINDS, class_name, in_order
+from testigo.tasks.classes import class_name, in_order
 
 
 def balance(campaign: Campaign, raw: Mapping[str, Sequence[Row]]) -> tuple[BalanceEvidence, ...]:

@@ -63,7 +63,6 @@ def collect(tensors: Tensors, *, longest_run: tuple[str, ...] | None = None) -> 
         turn_ends_miscounted=tuple(faults["ends miscounted"]),
         stop_ids=frame.stop_ids,
         prompt_mismatch=rows_with("prompt differs"),
-        bos_id=frame.tokenizer.bos_token_id,
         bos_counts={str(n): count for n, count in Counter(frame.leading_bos(row.ids) for row in every).items()},
         bos_expected=frame.bos_expected,
         prompt_in_loss=rows_with("prompt counts"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.campaign import Campaign, ways_out
+from testigo.campaign.metrics import CLASS_KINDS
 from testigo.disk import write_atomically
 from testigo.gates import BalanceEvidence, DataEvidence, MemoryEvidence, from_json, gate_rules
 from testigo.gates.classes import ClassesEvidence
@@ -18,7 +19,6 @@ from testigo.gates.trainer_resume import CheckpointEvidence
 from testigo.pilot.applies import applying
 from testigo.rules import Finding, Rule, Verdict, judge
 from testigo.tasks import is_answered_by_head
-from testigo.tasks.classes import CLASS_KINDS
 
 # Rules name the phase of a campaign; the pilot's table splits some of them.
 _ROWS_OF = {"update": ("update-1", "update-2"), "backward": ("gradients",)}

@@ -6,13 +6,13 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from testigo.campaign.metrics import CLASS_KINDS
 from testigo.errors import DataError
 
 if TYPE_CHECKING:
     from testigo.campaign import Campaign
     from testigo.corpus import Corpus
 
-CLASS_KINDS = ("classification", "image-classification")
 _AROUND = " \"'`*_[](){}<>«»“”‘’„"
 
 

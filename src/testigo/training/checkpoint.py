@@ -19,9 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from testigo.disk import sync_folder
+from testigo.disk import file_sha256, sync_folder
 from testigo.errors import ModelError, WorkspaceError
-from testigo.model.base import file_sha256
 from testigo.model.prepare import fill
 from testigo.model.sharding import like, whole
 

@@ -15,22 +15,15 @@ from torch import nn
 
 from testigo.campaign import Campaign
 from testigo.encoding import AnyRow, Batch, LabelledRow
-from testigo.gates.resume import (
-    RepeatedUpdate,
-    ResumeEvidence,
-    newest_checkpoint_is_whole,
-    repeated_update_agrees,
-)
-from testigo.gates.update import UpdateEvidence, replicas_agree
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import memory_now
-from testigo.model.digest import weights_sha256
-from testigo.model.sharding import is_sharded, synchronise_gradients
+from testigo.model.sharding import synchronise_gradients
 from testigo.rules import Finding, judge, load_user_rules
 from testigo.training import checkpoint, optimizer
 from testigo.training.journal import Journal
 from testigo.training.loss import NOTHING, SplitLoss, n_choices, row_losses, split_loss, token_losses
 from testigo.training.order import Order, microbatches, seed_of
+from testigo.training.proofs import drift_of, told_of_passed_over, unlike_record
 from testigo.training.replay import trace_origin
 from testigo.training.replicas import ALONE, Counts, Part, Replicas
 from testigo.training.samples import Samples
@@ -39,8 +32,6 @@ from testigo.watch import Origin, Watcher, all_rules
 # A scaler that skips this many updates in a row has met a divergence, not an overflow: from the default scale of 2**16
 # twenty halvings end below 1, where no gradient of a sound model overflows.
 MAX_SKIPS_IN_A_ROW = 20
-DIGESTS_EVERY = 25
-"""Updates between two comparisons of the weights that processes hold alike; the first two are compared too."""
 
 
 @dataclass
@@ -279,8 +270,7 @@ class Session:
         self.recorded = {line["update"]: line for line in aside if "loss" in line}
         checkpoint.set_aside(self.checkpoints, passed_over)
         if passed_over:
-            evidence = ResumeEvidence(passed_over=tuple(f"{bad.name} ({bad.why})" for bad in passed_over))
-            self._record(judge([newest_checkpoint_is_whole], [evidence]).findings)
+            self._record(told_of_passed_over(passed_over))
         return passed_over
 
     # ---- the run ----------------------------------------------------------------------------------------------
@@ -344,12 +334,9 @@ class Session:
     def _drifted(self) -> Outcome | None:
         """Replicated weights are compared by their digests from time to time."""
         update = self.progress.update
-        if self.replicas.n == 1 or is_sharded(self.parameters.values()) or (update > 2 and update % DIGESTS_EVERY):
+        finding = drift_of(self.replicas, self.parameters, update)
+        if finding is None:
             return None
-        digests = tuple(self.replicas.gathered(weights_sha256(self.parameters)))
-        if len(set(digests)) == 1:
-            return None
-        (finding,) = judge([replicas_agree], [UpdateEvidence(replica_digests=digests)]).findings
         if self.replicas.is_first:
             self._record([finding])
         return Outcome("invalid", f"{finding.code} {finding.name} at update {update}: {finding.observed}")
@@ -358,11 +345,7 @@ class Session:
         """The first update that an earlier attempt had made after its last checkpoint is held against what it wrote."""
         update, found = line["update"], None
         if self.replicas.is_first and (recorded := self.recorded.get(update)):
-            rows_equal, before = recorded["rows"] == line["rows"], float(recorded["loss"])
-            repeated = RepeatedUpdate(update=update, recorded=before, repeated=line["loss"], rows_equal=rows_equal)
-            stops = self._record(
-                judge([repeated_update_agrees], [repeated], limits=self.settings.rules.limits).findings
-            )
+            stops = self._record(unlike_record(recorded, line, self.settings.rules.limits))
             found = f"{stops[0].code} {stops[0].name}: {stops[0].observed}" if stops else None
             self.recorded = {}
         found = self.replicas.from_first(found)

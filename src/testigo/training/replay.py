@@ -85,7 +85,6 @@ def trace_origin(session: Session, update: int) -> Origin:
                     module=module,
                     operation=operation,
                     is_backward=is_backward,
-                    inputs_finite=not sick,
                     sick_parameters=sick,
                 )
     finally:

@@ -23,8 +23,6 @@ class Origin:
     operation: str = ""
     """Name of the operation, such as `aten.log`."""
     is_backward: bool = False
-    inputs_finite: bool = True
-    """Whether the operation's inputs were finite."""
     sick_parameters: tuple[str, ...] = ()
     """Parameters and buffers that were not finite before the update began."""
 

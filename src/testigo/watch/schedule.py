@@ -36,7 +36,7 @@ def learning_rate_follows(curve: Curve, relative: float = 1e-6) -> Finding | Pas
         close |= (have >= np.minimum(planned[place], planned[lowest]) * (1 - relative)) & (
             have <= np.maximum(planned[place], planned[lowest]) * (1 + relative)
         )
-    off = [] if close.all() else np.flatnonzero(~close & (curve.updates[known] > curve.since))
+    off = np.flatnonzero(~close & (curve.updates[known] > curve.since))
     if len(off):
         at = int(off[0])
         seen = f"update {place[at] + 1} has learning rate {have[at]:.6g}, the schedule says {planned[place[at]]:.6g}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from testigo.rules import Finding, Rule, collect, judge
 from testigo.watch.curve import COLUMNS, Curve, row_of, validation_of
-from testigo.watch.robust import Numbers, level, spread
+from testigo.watch.robust import level, spread
 
 _HEAD, _FULL, _ROOM = 32, 256, 768
 
@@ -33,9 +33,10 @@ class Watcher:
 
     #: A code is reported again only after so many updates.
     QUIET_UPDATES = 50
-    #: Every so many updates all rules are judged: in the first hundred, up to 500, up to 1,000 and later, since what a
-    #: curve says does not change faster; events (NaN, spike, skipped update) are judged at once.
-    EVERY_UPDATES = (10, 20, 50, 100)
+    #: Every so many updates all rules are judged: in the first 50, up to 100, up to 500 and later, since what a curve
+    #: says does not change faster; and at the last that is planned. Events (NaN, skipped update, a loss or gradient
+    #: far above those before) are judged at once.
+    EVERY_UPDATES = (10, 25, 50, 100)
     #: Whether events are judged at once; a run that is over is judged for them as a whole.
     JUDGES_EVENTS = True
 
@@ -53,6 +54,7 @@ class Watcher:
         self._rules = tuple(rule for rule in every if rule.evidence is Curve)
         self._limits = dict(limits or {})
         self._planned = None if planned_learning_rates is None else np.array(planned_learning_rates, dtype=np.float64)
+        self._last_update = planned_updates or len(planned_learning_rates or ())
         self._about: dict[str, Any] = {
             "planned_updates": planned_updates,
             "vocabulary_size": vocabulary_size,
@@ -63,7 +65,8 @@ class Watcher:
         self._rows: dict[int, tuple[str, ...]] = {}
         self._row_losses: dict[int, Mapping[str, float]] = {}
         self._validation: list[tuple[int, float, int]] = []
-        self._alarm = math.inf
+        self._alarm = self._norm_alarm = math.inf
+        self._last_norm = 0.0
         self._judged = 0
         self._last_report: dict[str, int] = {}
 
@@ -81,8 +84,9 @@ class Watcher:
         row = row_of(step)
         self._add(row, step)
         update = int(row[0])
-        every = self.EVERY_UPDATES[(update > 100) + (update > 500) + (update > 1000)]
-        if update - self._judged >= every or (self.JUDGES_EVENTS and self._urgent(row)):
+        every = self.EVERY_UPDATES[(update > 50) + (update > 100) + (update > 500)]
+        due = update // every > self._judged // every or update == self._last_update
+        if due or (self.JUDGES_EVENTS and self._urgent(row)):
             return self._judge(update)
         return ()
 
@@ -142,12 +146,14 @@ class Watcher:
             planned = float(self._planned[int(update) - 1])
             if abs(rate - planned) > 1e-6 * abs(planned):
                 return True
-        return loss > self._alarm
+        before, self._last_norm = self._last_norm, norm
+        return loss > self._alarm or min(before, norm) > self._norm_alarm
 
     def _judge(self, update: int) -> tuple[Finding, ...]:
-        verdict = judge(self._rules, [self.curve()], limits=self._limits)
+        curve = self.curve()
+        verdict = judge(self._rules, [curve], limits=self._limits)
         self._judged = update
-        self._alarm = _alarm(self._table[: self._n, 1])
+        self._alarm, self._norm_alarm = _alarms(curve)
         new = []
         for finding in verdict.findings:
             last = self._last_report.get(finding.code)
@@ -157,11 +163,16 @@ class Watcher:
         return tuple(new)
 
 
-def _alarm(losses: Numbers) -> float:
-    """A loss above this is worth a look at once: the median and four spreads of the last updates."""
-    recent = losses[-20:]
-    recent = recent[np.isfinite(recent)]
-    if len(recent) < 12:
-        return math.inf
-    middle = level(recent)
-    return middle + 4 * max(spread(recent), 1e-3 * abs(middle))
+def _alarms(curve: Curve) -> tuple[float, float]:
+    """A loss above the first number, or two gradient norms above the second, are worth a look at once.
+
+    The median and four spreads of the last losses; ten times the median of the last norms.
+    """
+    losses, norms = curve.taken_losses[-20:], curve.measured_norms[-20:]
+    loss = norm = math.inf
+    if len(losses) >= 12:
+        middle = level(losses)
+        loss = middle + 4 * max(spread(losses), 1e-3 * abs(middle))
+    if len(norms) >= 12:
+        norm = 10 * level(norms) or math.inf
+    return loss, norm
