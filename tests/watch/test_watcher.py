@@ -58,6 +58,30 @@ def test_a_wrong_learning_rate_is_reported_at_once() -> None:
     assert [f.code for f in watcher.feed(step(2, learning_rate=5e-5))] == ["T113"]
 
 
+def test_exploding_gradients_are_reported_at_once() -> None:
+    watcher = Watcher()
+    reported = [
+        update
+        for update in range(1, 325)
+        for finding in watcher.feed(step(update, gradient_norm=50.0 if update > 320 else 1.0))
+        if finding.code == "T108"
+    ]
+
+    assert reported == [323]
+
+
+def test_the_last_update_that_is_planned_is_judged() -> None:
+    losses = [2 + 0.01 * (at % 3) + 0.02 * max(at - 100, 0) for at in range(149)]
+
+    def codes(planned: int | None) -> set[str]:
+        watcher = Watcher(planned_updates=planned)
+        watcher.JUDGES_EVENTS = False
+        return {f.code for at, loss in enumerate(losses, 1) for f in watcher.feed(step(at, loss))}
+
+    assert "T109" in codes(149)
+    assert "T109" not in codes(None)
+
+
 def test_limits_of_the_campaign_reach_the_rules() -> None:
     losses = [2.0 + 0.01 * (at % 3) for at in range(40)]
     losses[30] = 4.0
