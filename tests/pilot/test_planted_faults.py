@@ -335,6 +335,22 @@ def test_a_resume_that_forgets_the_moments_is_found(pilot: RunPilot, monkeypatch
     assert "R105" in {finding.code for finding in pilot().stops}
 
 
+def test_weights_that_are_lost_on_the_way_to_the_device_are_found(
+    pilot: RunPilot, monkeypatch: pytest.MonkeyPatch
+) -> None:  # C50
+    import torch
+    from peft import PeftModel
+
+    def lossy(model: Any, *where: Any, **options: Any) -> Any:
+        moved = torch.nn.Module.to(model, *where, **options)
+        with torch.no_grad():
+            next(p for name, p in moved.named_parameters() if "up_proj" in name).zero_()
+        return moved
+
+    monkeypatch.setattr(PeftModel, "to", lossy)
+    assert "F113" in {finding.code for finding in pilot().stops}
+
+
 def test_an_export_that_loses_a_tensor_is_found(pilot: RunPilot, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 

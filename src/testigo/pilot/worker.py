@@ -70,8 +70,10 @@ def run(spec_path: Path) -> None:
 
 def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evidence]) -> None:
     with phases.measure("load", spec.campaign["model"]["base"]):
-        prepared = prepare(spec)
-        weights = weights_sha256(dict(prepared.model.named_parameters()))
+        digests: list[str] = []  # before the weights go to the device: what a transfer loses is seen at its other end
+        prepared = prepare(
+            spec, before_device=lambda model: digests.append(weights_sha256(dict(model.named_parameters())))
+        )
     bench = _bench(spec, prepared, folder)
     with phases.measure("data", f"{len(bench.session.rows)} + {len(bench.session.validation_rows)} rows"):
         collected = classes.data(bench.classes()) if bench.has_head else data.collect(bench.tensors())
@@ -80,7 +82,7 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
         evidence += [collected, splits_from(manifest), duplicates_from(manifest)]
         evidence += balance(prepared.settings, {split: prepared.rows(split) for split in ("train", "validation")})
     with phases.measure("forward", f"{len(bench.sample)} short rows, six ways"):
-        seen = _forward(bench, weights, evidence)
+        seen = _forward(bench, digests[0], evidence)
     if not seen.logits_finite:
         return  # nothing after this can be measured; the forward gate stops the campaign
     with phases.measure("gradients", f"{len(bench.sample)} short rows, three ways"):

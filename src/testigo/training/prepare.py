@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,15 @@ class Prepared:
         return tuple(by_id[row_id] for row_id in only)
 
 
-def prepare(spec: RunSpec, replicas: Replicas = ALONE) -> Prepared:
+def prepare(
+    spec: RunSpec, replicas: Replicas = ALONE, before_device: Callable[[Any], object] | None = None
+) -> Prepared:
     """Load what a spec names; among several processes with `strategy: fsdp`, each keeps its share of the weights.
+
+    Parameters
+    ----------
+    before_device
+        Sees the model before its weights go to the device.
 
     Raises
     ------
@@ -69,6 +76,8 @@ def prepare(spec: RunSpec, replicas: Replicas = ALONE) -> Prepared:
     loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, adapted=True, labels=labels)
     if settings.training.activation_checkpointing:
         checkpoint_activations(model)
+    if before_device is not None:
+        before_device(model)
     if replicas.n > 1 and settings.machine.strategy == "fsdp":
         shard(model, trained_parameters(model).values())
     else:

@@ -24,8 +24,11 @@ def _after_loading(patch: Any, change: Callable[[Any], Any]) -> None:
     """Change what was loaded, in the pilot and in the runs that it makes."""
     prepare = import_module("testigo.training.prepare").prepare
 
-    def changed(*arguments: Any, **named: Any) -> Any:
-        return change(prepare(*arguments, **named))
+    def changed(*arguments: Any, before_device: Any = None, **named: Any) -> Any:
+        prepared = change(prepare(*arguments, **named))
+        if before_device is not None:  # what is planted was loaded so, and not lost on the way to the device
+            before_device(prepared.model)
+        return prepared
 
     patch.setattr("testigo.pilot.worker.prepare", changed)
     patch.setattr("testigo.training.prepare.prepare", changed)
