@@ -141,7 +141,7 @@ def own_neighbours_seen(patch: Any) -> dict[str, Any]:
         return (places[:, None] >= places[None, :])[None, None]
 
     patch.setattr(import_module("testigo.encoding.pack"), "_block_causal", leaking)
-    return {"model.base": "path:llama"}
+    return EVEN
 
 
 def _in_the_rows(patch: Any, change: Callable[[Any], Any]) -> None:
@@ -198,3 +198,49 @@ def own_export_of_a_fresh_adapter(patch: Any) -> dict[str, Any]:
 
     patch.setattr(export, "_save", fresh)
     return EVEN
+
+
+CURVES_ALONE = {**EVEN, "evaluation.samples": 0, "training.updates": 14, "training.validate_every": 7}
+"""The outputs of a base that knows nothing are no sign of anything."""
+
+
+@planted(
+    "a weight becomes NaN; the Trainer's log shows a mean without it",
+    source="C04; https://github.com/huggingface/trl/issues/6702",
+    codes="T101",
+    by="watch",
+    loop="own",
+)
+def own_becomes_nan(patch: Any) -> dict[str, Any]:
+    session = import_module("testigo.training.loop").Session
+    step = session.step
+
+    def poisoned(self: Any, update: int) -> Any:
+        if update == 3:
+            with torch.no_grad():
+                next(iter(self.parameters.values())).view(-1)[0] = math.nan
+        return step(self, update)
+
+    patch.setattr(session, "step", poisoned)
+    return CURVES_ALONE
+
+
+@planted("gradients of the wrong sign", source="a hook that was left in", codes="T106", by="watch", loop="own")
+def own_gradients_of_the_wrong_sign(patch: Any) -> dict[str, Any]:
+    def turn(model: Any) -> None:
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.register_hook(lambda gradient: -gradient)
+
+    _in_the_model(patch, turn)
+    return CURVES_ALONE
+
+
+@planted("a learning rate far too high", source="C06", codes="O101 O102", by="watch", loop="own")
+def own_rate_far_too_high(patch: Any) -> dict[str, Any]:
+    """The loss still falls; every row has the same answer, which does not end."""
+    from testigo.training import optimizer
+
+    planned = optimizer.learning_rate_at
+    patch.setattr(optimizer, "learning_rate_at", lambda *update, **settings: 100 * planned(*update, **settings))
+    return {**EVEN, "training.clip": None}

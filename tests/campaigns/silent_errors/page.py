@@ -11,8 +11,8 @@ HEAD = """# Silent errors
 
 <!-- made by `make docs` from tests/campaigns/silent_errors; do not edit -->
 
-Each fault below was planted into a training that then runs to its end without an exception. The table says what names
-it, and by which codes (`testigo explain CODE`). Each has a healthy twin, made of the same parts, on which no rule stops
+Each fault below was planted into a training that then runs without an exception. The table says what names it, and by
+which codes (`testigo explain CODE`). Each has a healthy twin, made of the same parts, on which no rule stops
 or warns. `C01` to `C56` are [cases](cases.md); the other sources are public reports of the same kind of fault, or say
 in words how it comes about.
 
