@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 Kind = Literal["exact", "near", "contained", "overlap", "passage", "conflicts"]
 """`exact`: the same input and target. `near`: most shingles in common. `contained`: all words of the one stand in the
-other. `overlap`: most 8-grams of the one stand in the other. `passage`: one 13-gram in common, which is only reported.
+other. `overlap`: most 8-grams of the one stand in the other. `passage`: one 13-gram in common, for which no row leaves.
 `conflicts`: the same input, another target."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Alike = Literal["prompt", "answer", "both"]
@@ -28,7 +28,7 @@ class Pair:
     @property
     def is_joined(self) -> bool:
         """Whether the rows may not be torn apart by a split that is made here: their prompts are alike."""
-        return self.kind != "passage" and self.part != "answer"
+        return self.part != "answer"
 
 
 @dataclass(frozen=True)
