@@ -53,7 +53,7 @@ def start(
         _ = is_told or _tell(told, on_start)
         ended = task.result()
     except BaseException:
-        _end(task)
+        _end(task, told)
         raise
     if ended is None:
         raise local.WorkerDied(-9, log, elsewhere=True)
@@ -85,10 +85,16 @@ def _tell(told: Path, on_start: OnStart) -> bool:
     return False
 
 
-def _end(task: Task) -> None:
+def _end(task: Task, told: Path) -> None:
     """Ask, and wait as long as a worker may need to save."""
     with suppress(Exception):
         task.cancel()
         until = time.monotonic() + local.GRACE_SECONDS
-        while not task.is_done(_LOOK_EVERY_SECONDS) and time.monotonic() < until:
-            pass
+        while (_is_at_work(told) or not task.is_done(_LOOK_EVERY_SECONDS)) and time.monotonic() < until:
+            time.sleep(_LOOK_EVERY_SECONDS)
+
+
+def _is_at_work(told: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return not json.loads(told.read_text(encoding="utf-8")).get("ended", False)
+    return False

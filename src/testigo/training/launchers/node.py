@@ -6,12 +6,11 @@ checkpoints there, and writes its journal there, so a run goes on on any node.
 
 from __future__ import annotations
 
-import json
-import os
 import platform
 from pathlib import Path
 from typing import Any
 
+from testigo.disk import write_json
 from testigo.errors import TestigoError
 from testigo.training.launchers import local
 
@@ -31,10 +30,11 @@ def work(command: list[str], log: str) -> dict[str, Any]:
         return {"exit_code": MISSING, "host": platform.node(), "for_memory": False}
     told = out.with_name(TOLD)
 
+    worker: dict[str, Any] = {"host": platform.node(), "ended": False}
+
     def tell(pid: int) -> None:
-        aside = told.with_name(f".{told.name}.{os.getpid()}")
-        aside.write_text(json.dumps({"pid": pid, "host": platform.node()}), encoding="utf-8")
-        aside.replace(told)
+        worker["pid"] = pid
+        write_json(told, worker)
 
     ended: dict[str, Any] = {"exit_code": 0, "host": platform.node(), "for_memory": False}
     try:
@@ -44,4 +44,7 @@ def work(command: list[str], log: str) -> dict[str, Any]:
         ended |= {"exit_code": died.exit_code, "for_memory": died.for_memory}
     except TestigoError as error:  # it is in the log, from which whoever waits reads it
         ended |= {"exit_code": error.exit_code}
+    finally:  # an interrupted task counts as done before its worker has saved: whoever waits looks here
+        if "pid" in worker:
+            write_json(told, worker | {"ended": True})
     return ended
