@@ -42,13 +42,11 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
     """A cluster of this machine with two places."""
-    from testigo.training.launchers.ray import connect
-
     os.environ["OMP_NUM_THREADS"] = "1"
     import ray as library
 
     library.init(num_cpus=2, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
-    yield connect()
+    yield library
     library.shutdown()
 
 

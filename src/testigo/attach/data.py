@@ -13,6 +13,7 @@ from testigo.attach.copies import copies
 from testigo.attach.labels import conflicts, first_label, labels_shifted
 from testigo.attach.rows import IGNORED, SeenRow, Split, numbers, padding_in_loss, places_in_batch
 from testigo.gates.data import DataEvidence
+from testigo.model.tying import input_embedding
 
 _MASK_COLUMNS = ("assistant_masks", "assistant_mask")
 
@@ -105,10 +106,8 @@ def _ids(rows: Iterable[SeenRow]) -> tuple[str, ...]:
 
 
 def _vocabulary_size(bench: Bench) -> int | None:
-    try:
-        return int(bench.trainer.model.get_input_embeddings().weight.shape[0])
-    except (AttributeError, NotImplementedError, TypeError):
-        return None
+    weight = getattr(input_embedding(bench.trainer.model), "weight", None)
+    return None if weight is None else int(weight.shape[0])
 
 
 def _stop_ids(bench: Bench) -> frozenset[int]:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from testigo.attach.bench import Bench
+from testigo.model.tying import input_embedding
 
 
 def frozen_new_tokens(bench: Bench) -> tuple[str, ...] | None:
@@ -38,9 +39,8 @@ def _vocabulary(name: str) -> frozenset[str] | None:
 
 def _is_trained(bench: Bench, token: int) -> bool:
     """Whether some tensor of the embedding that holds this token asks for a gradient."""
-    try:
-        part = bench.trainer.model.get_input_embeddings()
-    except (AttributeError, NotImplementedError):
+    part = input_embedding(bench.trainer.model)
+    if part is None:
         return True
     for name, parameter in part.named_parameters():
         if not parameter.requires_grad:

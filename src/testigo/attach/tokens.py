@@ -8,6 +8,7 @@ from typing import Any
 
 from testigo.attach.bench import Bench
 from testigo.attach.rows import IGNORED, SeenRow, Split, attention_wrong, places_in_batch
+from testigo.model.tying import input_embedding
 from testigo.model.untrained import untrained
 
 
@@ -45,9 +46,8 @@ def ends_miscounted(rows: Sequence[SeenRow], turn_end: int | None) -> tuple[tupl
 
 def untrained_tokens(bench: Bench, rows: Sequence[SeenRow]) -> tuple[tuple[str, str], ...] | None:
     """(row, token) where a token's row of the embedding was never trained and is frozen."""
-    try:
-        weight = bench.trainer.model.get_input_embeddings().weight
-    except (AttributeError, NotImplementedError):
+    weight = getattr(input_embedding(bench.trainer.model), "weight", None)
+    if weight is None:
         return None
     if weight.dim() != 2 or not weight.is_floating_point():
         return None

@@ -6,22 +6,16 @@ either is imported, and nothing else imports them.
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import TYPE_CHECKING, Any
 
-from testigo.errors import DataError, MissingExtra
+from testigo.errors import DataError
+from testigo.ray_cluster import SILENT, connect
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PERMUTATIONS = 128
-_SILENT = {
-    "DO_NOT_TRACK": "1",
-    "DAFT_ANALYTICS_ENABLED": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "DAFT_PROGRESS_BAR": "0",
-}
 
 
 def band_keys(texts: list[str], shingle: int, rows_a_band: int, engine: str) -> pa.Table:
@@ -60,11 +54,12 @@ def band_keys(texts: list[str], shingle: int, rows_a_band: int, engine: str) -> 
 
 def _daft(engine: str) -> Any:
     """The library with its runner set."""
-    os.environ.update(_SILENT)
+    os.environ.update({**SILENT, "DAFT_PROGRESS_BAR": "0"})
     import daft
 
     if engine == "ray":
-        _start_ray(daft)
+        connect(DataError, needed_for="runs the search for duplicates on a cluster", otherwise="data.engine: local")
+        daft.set_runner_ray(noop_if_initialized=True)
     elif daft.runners.get_or_infer_runner_type() != "native":
         raise DataError(
             expected="one engine in a process",
@@ -73,22 +68,3 @@ def _daft(engine: str) -> Any:
             action="start a fresh process",
         )
     return daft
-
-
-def _start_ray(daft: Any) -> None:
-    """Join the cluster that `RAY_ADDRESS` names, or one that runs on this machine, else start Ray here."""
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtra("ray", "ray", "runs the search for duplicates on a cluster") from None
-    if not ray.is_initialized():
-        try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise DataError(
-                expected="a Ray cluster that can be reached",
-                found=str(error)[:200],
-                where=f"RAY_ADDRESS={os.environ.get('RAY_ADDRESS', '(not set)')}",
-                action="correct RAY_ADDRESS, or set `data.engine: local`",
-            ) from error
-    daft.set_runner_ray(noop_if_initialized=True)

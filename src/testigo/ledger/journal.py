@@ -15,12 +15,12 @@ import sqlalchemy as sa
 from testigo.errors import LedgerError
 from testigo.ledger import kinds
 from testigo.ledger.anchor import Head, Recalled, advance, anchor_fault, recall
-from testigo.ledger.event import GENESIS, Event, canonical_json, chain_faults, check_kind, digest_of
+from testigo.ledger.event import Event, canonical_json, chain_faults, check_kind, digest_of
 from testigo.ledger.export import event_from, write_export
 from testigo.ledger.process import process_is_alive, this_process
 from testigo.ledger.runs import Run, check_transition, fold, known
 from testigo.ledger.sqlite import SqliteStore
-from testigo.ledger.table import Store, events_table
+from testigo.ledger.table import Store, events_table, head_of
 
 _events = events_table
 Progress = Callable[[str], tuple[int | None, float | None]]
@@ -139,7 +139,7 @@ class Ledger:
 
     def head(self) -> Head:
         """The number and digest of the last event."""
-        return self._store.read(_head)
+        return self._store.read(head_of)
 
     def verify(self) -> tuple[str, ...]:
         """Faults in words, the first broken link first; empty when nothing was changed and nothing is missing."""
@@ -312,7 +312,7 @@ class Ledger:
                 return None
             kind, body, run = wanted
             check_kind(kind)
-            head = _head(connection)
+            head = head_of(connection)
             self._refuse_to_build_on_a_loss(connection)
             text = canonical_json(body)
             number, time = head.events + 1, self._clock().astimezone(UTC).isoformat(timespec="microseconds")
@@ -351,7 +351,7 @@ def _is_there(connection: sa.Connection, event: Event) -> bool:
 
 def _anchor_fault(connection: sa.Connection, recalled: Recalled) -> str:
     at = sa.select(_events.c.digest).where(_events.c.number == (recalled.head.events if recalled.head else 0))
-    return anchor_fault(recalled, _head(connection), connection.execute(at).scalar_one_or_none())
+    return anchor_fault(recalled, head_of(connection), connection.execute(at).scalar_one_or_none())
 
 
 def _whole(found: Iterable[Event | str], name: str) -> tuple[Event, ...]:
@@ -367,12 +367,6 @@ def _whole(found: Iterable[Event | str], name: str) -> tuple[Event, ...]:
             )
         events.append(event)
     return tuple(events)
-
-
-def _head(connection: sa.Connection) -> Head:
-    query = sa.select(_events.c.number, _events.c.digest).order_by(_events.c.number.desc()).limit(1)
-    row = connection.execute(query).first()
-    return Head(row.number, row.digest) if row else Head(0, GENESIS)
 
 
 def _read(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Event | str]:

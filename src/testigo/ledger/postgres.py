@@ -17,9 +17,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from testigo.errors import LedgerError, MissingExtra
-from testigo.ledger.anchor import Head, begin
+from testigo.ledger.anchor import begin
 from testigo.ledger.place import server_and_schema, without_password
-from testigo.ledger.table import FORMAT, T, events_table, metadata, newer_format, not_a_ledger
+from testigo.ledger.table import FORMAT, T, head_of, metadata, newer_format, not_a_ledger
 
 _REFUSE: Final = "testigo_refuse"
 _IN_ORDER: Final = "testigo_in_order"
@@ -73,7 +73,7 @@ class PostgresStore:
         if not self._try(lambda: self._run(self._is_ready, lock=False)):
             self._try(lambda: self._run(self._make, lock=True))
         if self.anchor is not None and not self.anchor.exists():
-            begin(self.anchor, self.read(_head))
+            begin(self.anchor, self.read(head_of))
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Run work in a transaction that sees one state of the ledger; again when the server was lost in it."""
@@ -174,13 +174,6 @@ def _make_engine(url: sa.URL, schema: str) -> sa.Engine:
         pool_size=2,
         connect_args={"options": settings, "connect_timeout": 10, "application_name": "testigo"},
     )
-
-
-def _head(connection: sa.Connection) -> Head:
-    row = connection.execute(
-        sa.select(events_table.c.number, events_table.c.digest).order_by(events_table.c.number.desc()).limit(1)
-    ).first()
-    return Head(row.number, row.digest) if row else Head()
 
 
 def _is_lost(error: sa.exc.DBAPIError) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 import sqlalchemy as sa
 
 from testigo.errors import LedgerError
+from testigo.ledger.anchor import Head
 
 FORMAT: Final = 1
 T = TypeVar("T")
@@ -79,3 +80,10 @@ def not_a_ledger(tables: Any, name: str, action: str) -> LedgerError:
         where=name,
         action=action,
     )
+
+
+def head_of(connection: sa.Connection) -> Head:
+    """The number and digest of the last event."""
+    last = sa.select(events_table.c.number, events_table.c.digest).order_by(events_table.c.number.desc()).limit(1)
+    row = connection.execute(last).first()
+    return Head(row.number, row.digest) if row else Head()

@@ -1,10 +1,27 @@
-"""Weights that a model declares tied: whether embedding and head are one tensor."""
+"""The parts of a model that speak of its vocabulary, and whether those that it declares tied are one tensor."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from torch import nn
+
+
+def input_embedding(model: Any) -> Any:
+    """The part that turns ids into vectors; None where a model has none, such as one for images."""
+    return _asked(model, "get_input_embeddings")
+
+
+def output_embedding(model: Any) -> Any:
+    """The part that turns vectors into logits over the vocabulary; None where a model has none."""
+    return _asked(model, "get_output_embeddings")
+
+
+def _asked(model: Any, accessor: str) -> Any:
+    try:
+        return getattr(model, accessor)()
+    except (AttributeError, NotImplementedError):  # how models say that they have none
+        return None
 
 
 def untied(model: Any) -> tuple[str, ...]:
@@ -15,11 +32,7 @@ def untied(model: Any) -> tuple[str, ...]:
     config = getattr(model, "config", None)
     if not getattr(config, "tie_word_embeddings", False):
         return ()
-    try:
-        parts = [model.get_input_embeddings(), model.get_output_embeddings()]
-    except (AttributeError, NotImplementedError):
-        return ()
-    weights = [_own_weight(part) for part in parts]
+    weights = [_own_weight(part) for part in (input_embedding(model), output_embedding(model))]
     if any(weight is None for weight in weights) or weights[0] is weights[1]:
         return ()
     if weights[0].data_ptr() == weights[1].data_ptr() or weights[0].shape != weights[1].shape:

@@ -17,7 +17,7 @@ from testigo.campaign import Campaign
 from testigo.encoding import AnyRow, Batch, LabelledRow
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import memory_now
-from testigo.model.sharding import synchronise_gradients
+from testigo.model.sharding import is_sharded, synchronise_gradients
 from testigo.rules import Finding, judge, load_user_rules
 from testigo.training import checkpoint, optimizer
 from testigo.training.journal import Journal
@@ -156,7 +156,8 @@ class Session:
         measured = NOTHING
         for part in parts:
             torch.manual_seed(seed_of(self.seed, update, part.number))
-            synchronise_gradients(self.model, part is parts[-1])
+            if self.replicas.n > 1:  # the walk over all modules is for shards alone
+                synchronise_gradients(self.model, part is parts[-1])
             with optimizer.autocast(self.settings.model.precision, self.device):
                 losses = token_losses(self.model, part.pack)
             loss = losses.sum() / n_supervised
@@ -242,10 +243,11 @@ class Session:
 
     def save(self) -> None:
         """A checkpoint of this moment, whole whatever the number of processes; older ones go after it was read back."""
-        state = {"progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
-        weights = checkpoint.weight_tensors(self.parameters)
-        moments = checkpoint.optimizer_tensors(self.parameters, self.optimizer)
+        if self.replicas.is_first or is_sharded(self.parameters.values()):  # shards are gathered by all at once
+            weights = checkpoint.weight_tensors(self.parameters)
+            moments = checkpoint.optimizer_tensors(self.parameters, self.optimizer)
         if self.replicas.is_first:
+            state = {"progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
             checkpoint.save(self.checkpoints, self.progress.update, weights, moments, state)
             checkpoint.prune(
                 self.checkpoints, keep=self.settings.training.checkpoint.keep, best_update=self.progress.best_update

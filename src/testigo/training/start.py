@@ -86,16 +86,21 @@ def train(
         command = ["testigo.training.launchers.torchrun", str(placement.processes), str(spec)]
     worker = launchers.start(placement, *command, log=folder / "log.txt", on_start=on_start)
     try:
-        for _ in worker:
-            listen()
-            yield
+        yield from _heard(worker, listen)
     except local.WorkerDied:
         if _told(folder).get("state", "interrupted") == "interrupted":
             raise  # else one of several processes has told how the run ended
+    return _told(folder)
+
+
+def _heard(worker: Work[None], listen: Callable[[], None]) -> Work[None]:
+    try:
+        for _ in worker:
+            listen()
+            yield
     finally:
         worker.close()
         listen()  # its last words, between the last look and its end
-    return _told(folder)
 
 
 def _told(folder: Path) -> dict[str, Any]:
@@ -143,13 +148,7 @@ def follow(
 
     reporter.progress(step, 0, 0, "the model is loaded")
     worker = launchers.start(placement, module, str(spec), log=spec.with_name("log.txt"), on_start=_unheard)
-    try:
-        for _ in worker:
-            listen()
-            yield
-    finally:
-        worker.close()
-        listen()
+    yield from _heard(worker, listen)
 
 
 def _unheard(pid: int, host: str | None) -> None:

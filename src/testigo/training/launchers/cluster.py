@@ -78,11 +78,18 @@ def _submit(placement: Placement, command: list[str], log: Path) -> Task:
 
 
 def _tell(told: Path, on_start: OnStart) -> bool:
-    with suppress(OSError, ValueError, KeyError):
-        worker = json.loads(told.read_text(encoding="utf-8"))
+    worker = _worker(told)
+    if worker:
         on_start(int(worker["pid"]), str(worker["host"]))
-        return True
-    return False
+    return bool(worker)
+
+
+def _worker(told: Path) -> dict[str, Any]:
+    """What the node tells of its worker; empty before it has begun."""
+    with suppress(OSError, ValueError):
+        worker: dict[str, Any] = json.loads(told.read_text(encoding="utf-8"))
+        return worker
+    return {}
 
 
 def _end(task: Task, told: Path) -> None:
@@ -90,11 +97,7 @@ def _end(task: Task, told: Path) -> None:
     with suppress(Exception):
         task.cancel()
         until = time.monotonic() + local.GRACE_SECONDS
-        while (_is_at_work(told) or not task.is_done(_LOOK_EVERY_SECONDS)) and time.monotonic() < until:
+        while (
+            not _worker(told).get("ended", True) or not task.is_done(_LOOK_EVERY_SECONDS)
+        ) and time.monotonic() < until:
             time.sleep(_LOOK_EVERY_SECONDS)
-
-
-def _is_at_work(told: Path) -> bool:
-    with suppress(OSError, ValueError):
-        return not json.loads(told.read_text(encoding="utf-8")).get("ended", False)
-    return False

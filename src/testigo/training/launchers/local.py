@@ -13,27 +13,19 @@ from pathlib import Path
 
 from testigo.errors import Interrupted, reported_in
 from testigo.model.starter import STARTER
+from testigo.ray_cluster import SILENT
 
 # Usage reports of the libraries are off for every worker: nothing leaves the machine. Threads that wait do not spin: on
 # two busy cores a forward pass took 5 to 10 times longer with OpenMP's default (docs/log.md).
 ENVIRONMENT = {
-    "DO_NOT_TRACK": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "DAFT_ANALYTICS_ENABLED": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
+    **SILENT,
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "PYTHONUNBUFFERED": "1",
     "OMP_WAIT_POLICY": "PASSIVE",
 }
-_REPORTS = (
-    "HF_HUB_OFFLINE",
-    "DO_NOT_TRACK",
-    "HF_HUB_DISABLE_TELEMETRY",
-    "DAFT_ANALYTICS_ENABLED",
-    "RAY_USAGE_STATS_ENABLED",
-)
+_REPORTS = ("HF_HUB_OFFLINE", *SILENT)
 GRACE_SECONDS = 30.0
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 Devices = Sequence[int] | None

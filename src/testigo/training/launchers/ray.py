@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testigo.errors import MissingExtra, TestigoError
+from testigo.errors import TestigoError
+from testigo.ray_cluster import connect
 from testigo.training.launchers import node
-from testigo.training.launchers.local import ENVIRONMENT
 from testigo.training.launchers.placement import Placement
 
 _GIB = 1 << 30
@@ -54,7 +53,7 @@ def submit(placement: Placement, command: list[str], log: Path) -> RayTask:
     TestigoError
         When no cluster answers, or when it can never give what the worker asks for.
     """
-    ray = connect()
+    ray = connect(TestigoError, needed_for="runs workers on a cluster", otherwise="machine.launcher: local")
     has_gpus = ray.cluster_resources().get("GPU", 0) > 0
     asked: dict[str, Any] = {"num_cpus": placement.processes, "max_retries": 0}
     if has_gpus:
@@ -63,32 +62,6 @@ def submit(placement: Placement, command: list[str], log: Path) -> RayTask:
         asked["memory"] = int(placement.memory_gib * _GIB)
     _refuse_what_no_node_has(ray, asked)
     return RayTask(ray, ray.remote(node.work).options(**asked).remote(command, str(log)))
-
-
-def connect() -> Any:
-    """Ray, connected.
-
-    Raises
-    ------
-    TestigoError
-        When no cluster answers.
-    """
-    os.environ.update({name: value for name, value in ENVIRONMENT.items() if name.startswith(("RAY_", "DO_NOT"))})
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtra("ray", "ray", "runs workers on a cluster") from error
-    if not ray.is_initialized():
-        try:
-            ray.init(log_to_driver=False, logging_level="ERROR", include_dashboard=False)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise TestigoError(
-                expected="a Ray cluster that answers",
-                found=str(error).strip().splitlines()[0][:200] if str(error) else type(error).__name__,
-                where=f"RAY_ADDRESS={os.environ.get('RAY_ADDRESS', '(not set)')}",
-                action="start the cluster or correct RAY_ADDRESS, or set machine.launcher: local",
-            ) from error
-    return ray
 
 
 def _refuse_what_no_node_has(ray: Any, asked: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,6 @@ class SlurmJob:
 
     def is_done(self, wait_seconds: float) -> bool:
         """Whether it has ended, after waiting for so long [s]."""
-        import time
-
         until = time.monotonic() + wait_seconds
         while not self.job.done():
             if time.monotonic() > until:
