@@ -121,8 +121,8 @@ class Browser:
                 yield visit
             finally:
                 context.close()
-        assert visit.away == []
-        assert visit.complaints == []
+        assert not visit.away, f"other machines were asked: {visit.away}"
+        assert not visit.complaints, f"the page complained: {visit.complaints}"
 
     def close(self) -> None:
         """End the browser and its driver."""
