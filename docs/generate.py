@@ -30,6 +30,7 @@ PAGES: list[tuple[str, Callable[[], str]]] = [
     ("docs/commands.md", commands_reference),
     ("src/testigo/campaign/campaign.schema.json", json_schema_text),
     ("src/testigo/dossier/dossier.schema.json", schema_text),
+    ("docs/dossier.schema.json", schema_text),
     ("docs/silent-errors.md", silent_errors),
     *((f"docs/rules/{name}", partial(str, text)) for name, text in rule_pages().items()),
 ]

@@ -49,7 +49,7 @@ def test_an_untouched_dossier_is_whole_and_says_what_was_looked_at(dossier: Path
     result = verify_dossier(dossier, control=good)
     assert (result.ok, result.faults, result.not_checked) == (True, (), ())
     assert result.files == len([p for p in dossier.rglob("*") if p.is_file()]) - 1
-    assert "the statistics, computed again" in result.checked
+    assert "the statistics of validation, computed again" in result.checked
     assert set(result.to_json()) >= {"ok", "files", "faults"}
     json.dumps(result.to_json())
 
@@ -110,7 +110,7 @@ def test_a_better_score_with_all_hashes_written_again_is_found_by_the_statistics
     edit(dossier / "dossier.json", rehash)
     sums.write_sums(dossier)
     faults = verify_dossier(dossier).faults
-    assert any("the statistics do not follow from the predictions: control" in fault for fault in faults)
+    assert any("the statistics of validation do not follow from the predictions: control" in fault for fault in faults)
 
 
 def test_a_better_number_in_the_twin_or_on_the_page_is_found(dossier: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_better_number_in_the_twin_or_on_the_page_is_found(dossier: Path) -> N
     edit(dossier / "dossier.json", lambda r: r["comparison"]["statistics"]["control"].update(exact_match=0.99))
     sums.write_sums(dossier)
     faults = "\n".join(verify_dossier(dossier).faults)
-    assert "dossier.json: the statistics do not follow" in faults
+    assert "dossier.json: the statistics of validation do not follow" in faults
     assert "index.html: does not say what dossier.json says" in faults
 
 

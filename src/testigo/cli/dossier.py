@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show
 from testigo.errors import WorkspaceError
 
 
-def dossier(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
+def dossier(
+    campaign: CampaignPath,
+    workspace: WorkspaceFlag = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option("--sign", metavar="KEY", help="Sign the dossier with this private key (Ed25519, PEM or OpenSSH)."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
     """Write the report on everything that happened so far: a page, its JSON twin, a model card, hashes.
 
     It can be written at any time; what is missing is named in it.
@@ -14,7 +27,7 @@ def dossier(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Js
     Example: testigo dossier campaign.yaml
     """
     from testigo.campaign import Workspace, load
-    from testigo.dossier import build_dossier, read_record
+    from testigo.dossier import build_dossier, read_record, signature
     from testigo.dossier.conclusion import badge, sentence
     from testigo.dossier.files import sha256_of
     from testigo.dossier.sums import NAME
@@ -29,9 +42,13 @@ def dossier(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Js
             where=str(found.root),
             action=f"testigo dossier CAMPAIGN_FILE --workspace {short(found.root)}",
         )
+    if sign is not None:
+        signature.check_key(sign, public=False)
     with found.open_ledger() as ledger:
         folder = build_dossier(found, load(file), ledger)
         ledger.append(kinds.DOSSIER_WRITTEN, {"sha256sums": sha256_of(folder / NAME)})
+    if sign is not None:
+        signature.sign(folder, sign)
     record = read_record(folder)
     verdict, missing = badge(record), [f"{part.part}: {part.why}" for part in record.missing]
     if as_json:
@@ -46,5 +63,5 @@ def dossier(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Js
     ending(
         checked="the ledger's chain" + ("; the statistics, computed again from the rows" if recomputed else ""),
         not_checked="the control inputs of the adapter" if record.adapter else "",
-        next_command=f"testigo verify {short(folder)}",
+        next_command=f"testigo verify {short(folder)}" + (" --key PUBLIC" if sign else ""),
     )

@@ -22,6 +22,10 @@ def verify(
     no_control: Annotated[
         bool, typer.Option("--no-control", help="Do not load the model to try the control inputs.")
     ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", metavar="PUBLIC", help="The public key that must have signed the dossier (Ed25519)."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Check a dossier or an adapter again: files, ledger, statistics, control inputs. Exit code 1 when one is false.
@@ -43,7 +47,7 @@ def verify(
     named = base or _named_base(folder)
     why = "--no-control" if no_control else "" if base else base_at_hand(named) if named else "give --base BASE"
     control = None if why else in_fresh_process(named)
-    result = verify_dossier(folder, control=control, without_control=why)
+    result = verify_dossier(folder, control=control, without_control=why, key=key)
     if as_json:
         print_json(result.to_json())
     else:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testigo.campaign import Campaign, Workspace
-from testigo.dossier import sums, twin
+from testigo.dossier import crate, croissant, sums, twin
 from testigo.dossier.card import model_card
 from testigo.dossier.gather import gather, predictions_to_keep
 from testigo.dossier.record import Record
@@ -26,7 +26,10 @@ OURS = (
     "campaign.yaml",
     "events.jsonl",
     "predictions",
+    crate.NAME,
+    croissant.NAME,
     sums.NAME,
+    sums.SIGNATURE,
 )
 _ATTEMPTS = 5
 
@@ -117,6 +120,8 @@ def _write_texts(folder: Path, record: Record) -> None:
         "dossier.schema.json": twin.SCHEMA_FILE.read_text(encoding="utf-8"),
         "index.html": html(same),
         "MODEL_CARD.md": model_card(same),
+        crate.NAME: crate.crate(same),
+        croissant.NAME: croissant.croissant(same),
         "campaign.yaml": record.plan.text,
     }
     for name, content in contents.items():

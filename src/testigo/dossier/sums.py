@@ -9,15 +9,19 @@ from pathlib import Path
 from testigo.dossier.files import sha256_of
 
 NAME = "SHA256SUMS"
+SIGNATURE = f"{NAME}.sig"
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 
 def files_of(folder: Path) -> dict[str, Path]:
-    """Every file below the folder by its relative name, without SHA256SUMS itself; links are listed, not followed."""
+    """Every file below the folder by its relative name, without SHA256SUMS itself and what signs it.
+
+    Links are listed, not followed.
+    """
     found: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if name != NAME and (path.is_symlink() or not path.is_dir()):
+        if name not in (NAME, SIGNATURE) and (path.is_symlink() or not path.is_dir()):
             found[name] = path
     return found
 

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from testigo.dossier import sums, twin
+from testigo.dossier import crate, croissant, signature, sums, twin
 from testigo.dossier.card import model_card
 from testigo.dossier.comparison_facts import recomputed
 from testigo.dossier.control import ControlCheck
 from testigo.dossier.files import read_json, read_lines, sha256_of
 from testigo.dossier.gather import drawn_with
-from testigo.dossier.record import Record
+from testigo.dossier.record import Comparison, Record
 from testigo.dossier.report import html
 from testigo.errors import TestigoError, VerificationFailed
 from testigo.ledger import Head, kinds, verify_export
@@ -70,7 +70,11 @@ class _Report:
 
 
 def verify_dossier(
-    path: Path, *, control: ControlCheck | None = None, without_control: str = "no base model was given to try them on"
+    path: Path,
+    *,
+    control: ControlCheck | None = None,
+    without_control: str = "no base model was given to try them on",
+    key: Path | None = None,
 ) -> Verification:
     """Check a dossier, or an adapter folder alone.
 
@@ -85,6 +89,8 @@ def verify_dossier(
         Tries the adapter's control inputs: `in_fresh_process(BASE)`.
     without_control
         Why there is no `control`, for `not_checked`.
+    key
+        The public key that the dossier must be signed by.
 
     Raises
     ------
@@ -106,6 +112,7 @@ def verify_dossier(
         )
     n_files, faults = sums.check_sums(folder)
     report.look("the digest of every file", lambda: faults)
+    _signed(folder, key, report)
     record = _record(folder, report)
     if record is not None:
         report.look("the ledger's chain", lambda: _chain(folder, record))
@@ -116,6 +123,14 @@ def verify_dossier(
     else:
         report.not_checked.append("the adapter: the dossier has none")
     return report.finished(n_files)
+
+
+def _signed(folder: Path, key: Path | None, report: _Report) -> None:
+    if key is not None:
+        signature.check_key(key, public=True)
+        report.look("the signature", lambda: signature.faults_of(folder, key))
+    elif (folder / signature.NAME).exists():
+        report.not_checked.append("the signature: give the public key with --key PUBLIC")
 
 
 def _record(folder: Path, report: _Report) -> Record | None:
@@ -155,12 +170,17 @@ def _rows(folder: Path, record: Record, report: _Report) -> None:
 
     report.look("the predictions", listed)
     report.look("the digests that the ledger recorded", lambda: _recorded(folder))
-    comparison = record.comparison
-    if comparison is None:
+    if record.comparison is None:
         report.not_checked.append("the statistics: the dossier has no comparison")
-        return
+    for comparison in (record.comparison, record.on_validation):
+        if comparison is not None:
+            _statistics(folder, record, comparison, report)
+
+
+def _statistics(folder: Path, record: Record, comparison: Comparison, report: _Report) -> None:
+    which = f"the statistics of {comparison.split}"
     if not comparison.baseline_file or not comparison.tuned_file:
-        report.not_checked.append("the statistics: the predictions behind them are not in the dossier")
+        report.not_checked.append(f"{which}: the predictions behind them are not in the dossier")
         return
 
     def read(name: str) -> list[dict[str, Any]]:
@@ -169,9 +189,9 @@ def _rows(folder: Path, record: Record, report: _Report) -> None:
 
     def again() -> Iterable[str]:
         for line in recomputed(comparison, read, record.plan, record.hypothesis):
-            yield f"dossier.json: the statistics do not follow from the predictions: {line}"
+            yield f"dossier.json: {which} do not follow from the predictions: {line}"
 
-    report.look("the statistics, computed again", again)
+    report.look(f"{which}, computed again", again)
 
 
 def _recorded(folder: Path) -> Iterable[str]:
@@ -202,7 +222,13 @@ def _drawn(folder: Path, record: Record, report: _Report) -> None:
     if record.drawn_with != drawn_with():
         report.not_checked.append("that index.html says what dossier.json says: other versions drew it")
         return
-    for name, draw in (("index.html", html), ("MODEL_CARD.md", model_card)):
+    drawn: tuple[tuple[str, Callable[[Record], str]], ...] = (
+        ("index.html", html),
+        ("MODEL_CARD.md", model_card),
+        (crate.NAME, crate.crate),
+        (croissant.NAME, croissant.croissant),
+    )
+    for name, draw in drawn:
 
         def same(name: str = name, draw: Callable[[Record], str] = draw) -> Iterable[str]:
             text = (folder / name).read_bytes() if (folder / name).is_file() else b""
