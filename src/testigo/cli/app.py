@@ -14,6 +14,7 @@ from testigo import __version__
 from testigo.cli import ledger
 from testigo.cli import run as _run
 from testigo.cli.baseline import baseline
+from testigo.cli.by_hand import amend, stop, waive
 from testigo.cli.check import check
 from testigo.cli.checklist import checklist
 from testigo.cli.compare import compare
@@ -53,6 +54,9 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     verify,
     plan,
     note,
+    stop,
+    waive,
+    amend,
     diagnose,
     checklist,
     explain,

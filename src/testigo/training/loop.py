@@ -20,6 +20,7 @@ from testigo.model.device import memory_now
 from testigo.model.sharding import is_sharded, synchronise_gradients
 from testigo.rules import Finding, judge, load_user_rules
 from testigo.training import checkpoint, optimizer
+from testigo.training.by_hand import CAUSE, is_asked
 from testigo.training.journal import Journal
 from testigo.training.loss import NOTHING, SplitLoss, n_choices, row_losses, split_loss, token_losses
 from testigo.training.order import Order, microbatches, seed_of
@@ -298,8 +299,8 @@ class Session:
             if outcome or stops:
                 self._trace(line)
                 return outcome or Outcome("diverged", f"{stops[0].code} {stops[0].name}: {stops[0].observed}")
-            update, last = self.progress.update, self.progress.update == self.order.n_updates
-            improved = False
+            update, by_hand = self.progress.update, self.replicas.any(is_asked(self.folder))
+            last, improved = by_hand or update == self.order.n_updates, False
             if last or (training.validate_every and update % training.validate_every == 0):
                 line = self.validate()
                 found = self._sample(line)
@@ -309,6 +310,8 @@ class Session:
                 improved = self.progress.best_update == update
             if improved or last or self._patience_ended() or update % every == 0:
                 self.save()
+            if by_hand and update < self.order.n_updates:
+                return Outcome("stopped-early", CAUSE)
         return Outcome("completed", f"{self.order.n_updates} updates")
 
     def _watcher(self) -> Watcher:
