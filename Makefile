@@ -10,7 +10,7 @@ SEED ?= 0
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv browser demo test lint docs messages clean
+.PHONY: help venv browser demo test honesty lint docs messages clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ test: venv browser lint ## every check: format, lint, types, layers, tests
 
 kills: venv ## kill whole campaigns N times (100) at random instants; about a minute a kill
 	$(BIN)/python tests/campaigns/kills.py $(N) $(SEED)
+
+honesty: venv ## thousands of simulated campaigns with known truth; writes docs/honesty.md, some ten minutes
+	$(BIN)/python benchmarks/honesty.py --processes $(WORKERS)
 
 lint: venv
 	$(BIN)/ruff format --check .

@@ -21,7 +21,7 @@ from testigo.judgement.metric import compare_metric, fates, spread_of
 from testigo.judgement.paired import Paired
 from testigo.judgement.registered import Hypothesis
 from testigo.judgement.results import Category, Clean, Comparison, Variant
-from testigo.judgement.seeds import OverSeeds
+from testigo.judgement.seeds import OverSeeds, are_carried
 
 
 def compare(
@@ -182,14 +182,7 @@ def _variants(
 
 
 def _hold_against_seeds(own: Improvement, seeds: OverSeeds | None) -> Improvement:
-    """An improvement of one seed is not *shown* when the seeds together do not carry it.
-
-    Their mean must be at least `by`, and either all must rise or, from six seeds on, their t interval lie above zero.
-    """
-    if own.verdict != "shown" or seeds is None:
-        return own
-    count = len(seeds.differences)
-    certain = seeds.rose == count or (count >= 6 and seeds.low is not None and seeds.low > 0)
-    if certain and seeds.mean >= own.by - 1e-9:
+    """An improvement of one seed is not *shown* when the seeds together do not carry it."""
+    if own.verdict != "shown" or seeds is None or are_carried(seeds, own.by):
         return own
     return replace(own, verdict="not decided")

@@ -11,18 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from testigo.judgement.bootstrap import CHUNK, FEW_KINDS, RESAMPLES, Floats, bca_ends, drawn_weights
 from testigo.judgement.paired import Paired
-from testigo.judgement.units import (
-    CHUNK,
-    EXACT_UNITS,
-    FEW_CHANGES,
-    FEW_UNITS,
-    MANY_UNITS,
-    RESAMPLES,
-    Floats,
-    bootstrap_of,
-    widen_for_the_unseen,
-)
+from testigo.judgement.units import EXACT_UNITS, FEW_CHANGES, FEW_UNITS, MANY_UNITS, widen_for_the_unseen
 
 CORPUS_METRICS: Final = ("macro_f1",)
 """What can be computed from the targets and outputs of all rows together."""
@@ -156,18 +147,23 @@ def randomisation_test(
     start = before.values.sum(axis=0)
     observed = abs(after.macro_f1 - before.macro_f1) - 1e-12  # equal ones stay equal in floating point
 
-    def hits(kept: NDArray[Any]) -> int:
-        moved = np.tensordot(kept.astype(np.float64), changes, axes=1)  # (draws, 2, C)
+    def hits(kept: NDArray[Any], changes_of: Floats) -> int:
+        moved = np.tensordot(kept.astype(np.float64), changes_of, axes=1)  # (draws, 2, C)
         new, old = start + moved, start + changes.sum(axis=0) - moved
         return int(np.count_nonzero(np.abs(macro_f1_of(new) - macro_f1_of(old)) >= observed))
 
     if len(changes) <= exact_units:
         every = np.arange(2 ** len(changes))[:, None] >> np.arange(len(changes)) & 1
-        return hits(every) / len(every), True
+        return hits(every, changes) / len(every), True
     rng, found, left = np.random.default_rng(seed), 0, RESAMPLES
+    kinds, counts = np.unique(changes, axis=0, return_counts=True)  # how many of a kind stay is one binomial number
+    are_few = len(kinds) * FEW_KINDS <= len(changes)
     while left:
-        draws = min(left, max(1, CHUNK // max(len(changes), changes[0].size)))
-        found += hits(rng.integers(0, 2, size=(draws, len(changes)), dtype=np.int8))
+        draws = min(left, max(1, CHUNK // max(len(kinds) if are_few else len(changes), changes[0].size)))
+        if are_few:
+            found += hits(rng.binomial(counts, 0.5, size=(draws, len(kinds))), kinds)
+        else:
+            found += hits(rng.integers(0, 2, size=(draws, len(changes)), dtype=np.int8), changes)
         left -= draws
     return (found + 1) / (RESAMPLES + 1), False
 
@@ -202,9 +198,9 @@ def _intervals(
     elif units < FEW_UNITS or units > MANY_UNITS:
         raw, name = tuple(t(level) for level in levels), f"jackknife t over {over}"
     else:
-        statistic = _drawn(before, after)
-        width = 2 * before.values.shape[-1] // units + 2
-        raw, name = bootstrap_of(statistic, units, levels, seed, t, width=width), f"BCa bootstrap over {over}"
+        drawn = _drawn(before, after, seed)
+        raw = tuple(bca_ends(drawn, difference, spread, level) or t(level) for level in levels)
+        name = f"BCa bootstrap over {over}"
     if name.startswith("rule") or (changed < FEW_CHANGES and changed < units / 2):
         worth = _worth(targets, units)
         raw = tuple(
@@ -214,19 +210,18 @@ def _intervals(
     return *two, *one, name
 
 
-def _drawn(before: Counts, after: Counts) -> Any:
-    """The difference of drawn units, as scipy's bootstrap asks for it: numbers of units along the last axis."""
+def _drawn(before: Counts, after: Counts, seed: int) -> Floats:
+    """The difference of units drawn with replacement, `RESAMPLES` times."""
     n_units, _, n_classes = before.values.shape
     flat = np.concatenate([side.values.reshape(n_units, -1) for side in (before, after)], axis=1)
-
-    def difference(units: NDArray[Any], axis: int = -1) -> Floats:
-        drawn = units.astype(np.intp).reshape(-1, units.shape[-1])
-        places = drawn + n_units * np.arange(len(drawn))[:, None]
-        weights = np.bincount(places.ravel(), minlength=n_units * len(drawn)).reshape(len(drawn), n_units)
-        sums = (weights.astype(np.float64) @ flat).reshape(len(drawn), 2, 2, n_classes)
-        return np.asarray(macro_f1_of(sums[:, 1]) - macro_f1_of(sums[:, 0])).reshape(units.shape[:-1])
-
-    return difference
+    kinds, counts = np.unique(flat, axis=0, return_counts=True)
+    if len(kinds) * FEW_KINDS <= n_units:
+        weights = np.random.default_rng(seed).multinomial(n_units, counts / n_units, size=RESAMPLES)
+        sums = weights.astype(np.float64) @ kinds
+    else:
+        sums = np.concatenate([weight @ flat for weight in drawn_weights(n_units, seed)])
+    sums = sums.reshape(-1, 2, 2, n_classes)
+    return np.asarray(macro_f1_of(sums[:, 1]) - macro_f1_of(sums[:, 0]))
 
 
 def _worth(targets: Sequence[str], units: int) -> float:

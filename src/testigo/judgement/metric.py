@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from testigo.errors import DataError
+from testigo.judgement.bootstrap import Floats
 from testigo.judgement.corpus_metric import Counts, compare_corpus, counts_of
 from testigo.judgement.lines import Line, Pairs, answer_of, pair_up
 from testigo.judgement.paired import Paired, compare_paired, units_of
 from testigo.judgement.seeds import SEEDS_FOR_BOTH, OverSeeds, over_seeds, two_way_interval, two_way_interval_of_counts
-from testigo.judgement.units import Floats
 
 
 def compare_metric(pairs: Pairs, metric: str, kind: str, alpha: float, seed: int) -> Paired:

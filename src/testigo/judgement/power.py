@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from testigo.judgement.bootstrap import Floats
 from testigo.judgement.corpus_metric import counts_of, macro_f1_of, standard_error
 from testigo.judgement.lines import Line, answer_of
 from testigo.judgement.paired import checked_scores
-from testigo.judgement.units import Floats
 
 
 def detectable_effect(lines: Sequence[Line], metric: str, kind: str, alpha: float = 0.05, power: float = 0.8) -> float:
@@ -127,13 +128,26 @@ def _variance_of_difference(values: Floats, delta: float, discordance: float | N
 def _effective_rows(values: Floats, groups: Sequence[Hashable] | None) -> float:
     """How many independent rows the rows are worth: n / (1 + (m − 1) · correlation within groups).
 
-    Where the baseline's scores do not vary they say nothing about the correlation; one half is then assumed.
-
-    Source: Kish 1965, Survey Sampling; m = Σ size² / n for ragged groups; the correlation is the ANOVA estimator.
+    Source: Kish 1965, Survey Sampling; m = Σ size² / n for ragged groups.
     """
     n = len(values)
     if groups is None or len(set(groups)) == n:
         return float(n)
+    sizes = np.asarray(list(Counter(groups).values()), dtype=np.float64)
+    m = float((sizes**2).sum() / n)
+    return n / (1 + (m - 1) * correlation_within(values, groups))
+
+
+def correlation_within(values: Floats, groups: Sequence[Hashable] | None) -> float:
+    """How much alike the scores of one group are, from 0 to 1; 0 where every row is its own group.
+
+    Where the scores do not vary they say nothing about it; one half is then assumed.
+
+    Source: the ANOVA estimator of the intraclass correlation, Fisher 1925; m = Σ size² / n for ragged groups.
+    """
+    n = len(values)
+    if groups is None or len(set(groups)) == n:
+        return 0.0
     numbers: dict[Hashable, int] = {}
     unit = np.asarray([numbers.setdefault(group, len(numbers)) for group in groups])
     sizes = np.bincount(unit).astype(np.float64)
@@ -142,9 +156,8 @@ def _effective_rows(values: Floats, groups: Sequence[Hashable] | None) -> float:
     within = float(((values - means[unit]) ** 2).sum())
     between = float((sizes * (means - values.mean()) ** 2).sum())
     if within + between == 0 or units < 2:
-        correlation = 0.5
-    else:
-        mean_within, mean_between = within / (n - units), between / (units - 1)
-        usual = (n - m) / (units - 1)
-        correlation = (mean_between - mean_within) / (mean_between + (usual - 1) * mean_within)
-    return n / (1 + (m - 1) * min(1.0, max(0.0, correlation)))
+        return 0.5
+    mean_within, mean_between = within / (n - units), between / (units - 1)
+    usual = (n - m) / (units - 1)
+    correlation = (mean_between - mean_within) / (mean_between + (usual - 1) * mean_within)
+    return min(1.0, max(0.0, correlation))
