@@ -20,7 +20,7 @@ logger = logging.getLogger("testigo.watch")
 
 #: Fast updates wait for each other, at most so many and so long [seconds], since code that is used rarely runs
 #: several times slower. An update with something that is not a number never waits.
-MOST_WAITING, MOST_SECONDS = 25, 1.0
+MOST_WAITING, MOST_SECONDS = 50, 1.0
 #: A longer schedule is not computed ahead.
 MOST_PLANNED = 1_000_000
 
@@ -92,7 +92,8 @@ class Watch(TrainerCallback):
         """Where the Trainer itself cannot be seen, its log is better than nothing."""
         if self._taps is None and self._watcher is not None and logs and "loss" in logs:
             step = {"update": state.global_step, "loss": logs["loss"], "learning_rate": logs.get("learning_rate")}
-            self._feed({**step, "gradient_norm": logs.get("grad_norm"), "epoch": state.epoch}, args, control)
+            step = {**step, "gradient_norm": logs.get("grad_norm"), "epoch": state.epoch}
+            self._feed(step, args=args, control=control)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **around: Any) -> None:
         """A validation is done; one with a batch that is not finite is not finite, whatever was left out."""
@@ -103,7 +104,7 @@ class Watch(TrainerCallback):
         bad = 0 if self._taps is None else self._taps.bad_evaluations()
         if loss is not None and state.global_step > 0:
             step = {"update": state.global_step, "validation_loss": math.nan if bad else float(loss)}
-            self._feed(step, args, control)
+            self._feed(step, args=args, control=control)
         self._began = time.perf_counter()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **around: Any) -> None:
@@ -114,16 +115,15 @@ class Watch(TrainerCallback):
         self._close()
 
     def _feed_waiting(self, args: Any, control: Any) -> None:
-        """Diagnose the updates that wait, each as the update that it was."""
+        """Diagnose the updates that wait."""
         waiting, self._waiting = self._waiting, []
-        for step in waiting:
-            if self._watcher is not None:
-                self._feed(step, args, control)
+        if waiting and self._watcher is not None:
+            self._feed(*waiting, args=args, control=control)
 
-    def _feed(self, step: Mapping[str, Any], args: Any, control: Any) -> None:
+    def _feed(self, *steps: Mapping[str, Any], args: Any, control: Any) -> None:
         assert self._watcher is not None
         try:
-            new = self._watcher.feed(step)
+            new = self._watcher.feed(*steps)
             if not new:
                 return
             new = for_trainers(new)
@@ -132,7 +132,7 @@ class Watch(TrainerCallback):
             logger.exception("testigo.Watch failed and is switched off; the training goes on")
             self._close()
             return
-        update = int(step["update"])
+        update = int(steps[-1]["update"])
         for finding in new:
             self.findings.append((update, finding))
             level = logging.INFO if finding.severity == "note" else logging.WARNING

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
 from testigo.watch.curve import Curve
@@ -87,7 +88,8 @@ def _far(values: Numbers, needed: float) -> bool:
 
     The level is the median of the nine values before, so that a falling curve does not look like noise.
     """
-    levels = np.array([level(values[max(0, i - _LEVEL) : i]) for i in range(5, len(values))])
+    first = [level(values[:i]) for i in range(5, _LEVEL)]
+    levels = np.concatenate([first, row_levels(sliding_window_view(values, _LEVEL)[:-1])])
     around = values[5:] - levels
     before, value = around[:-1], float(around[-1])
     sigma = max(spread(before), 1e-3 * abs(float(levels[-1])), 1e-12)

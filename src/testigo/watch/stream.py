@@ -70,25 +70,34 @@ class Watcher:
         self._judged = 0
         self._last_report: dict[str, int] = {}
 
-    def feed(self, step: Mapping[str, Any]) -> tuple[Finding, ...]:
-        """Take one line of `steps.jsonl`, an update or a validation, and return what was found by it.
+    def feed(self, *steps: Mapping[str, Any]) -> tuple[Finding, ...]:
+        """Take lines of `steps.jsonl`, updates or validations, and return what was found by them.
 
-        A code is reported at most once in 50 updates. A step with a number that was seen before (after a resume)
-        replaces it and what came after it.
+        Events and validations are judged where they stand, all else once after the last line. A code is reported at
+        most once in 50 updates. A step with a number that was seen before (after a resume) replaces it and what came
+        after it.
         """
-        if "validation_loss" in step:
-            point = validation_of(step)
-            before = [old for old in self._validation if old[0] < point[0]]
-            self._validation = [*before[-_FULL:], point]
-            return self._judge(point[0])
-        row = row_of(step)
-        self._add(row, step)
-        update = int(row[0])
+        new: list[Finding] = []
+        due = 0
+        for step in steps:
+            update = int(step["update"])
+            if "validation_loss" in step:
+                before = [old for old in self._validation if old[0] < update]
+                self._validation = [*before[-_FULL:], validation_of(step)]
+                at_once = True
+            else:
+                row = row_of(step)
+                self._add(row, step)
+                due = update if self._is_due(update) else due
+                at_once = self.JUDGES_EVENTS and self._urgent(row)
+            if at_once:
+                new += self._judge(update)
+                due = 0
+        return (*new, *self._judge(update)) if due else tuple(new)
+
+    def _is_due(self, update: int) -> bool:
         every = self.EVERY_UPDATES[(update > 50) + (update > 100) + (update > 500)]
-        due = update // every > self._judged // every or update == self._last_update
-        if due or (self.JUDGES_EVENTS and self._urgent(row)):
-            return self._judge(update)
-        return ()
+        return update // every > self._judged // every or update == self._last_update
 
     def replay(self, steps: Iterable[Mapping[str, Any]]) -> None:
         """Take the steps of before a resume without reporting on them again."""
