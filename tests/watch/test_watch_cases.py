@@ -249,6 +249,39 @@ def test_a_spike_names_the_row_with_the_largest_loss_first() -> None:
     assert "update 100" in finding.observed
 
 
+def epochs_of(hardness: np.ndarray, seed: int, *, n_updates: int = 160, batch: int = 4) -> Steps:
+    """Rows that come again each epoch, each with its own factor of a loss that falls."""
+    draw, steps = rng(seed), []
+    while len(steps) < n_updates:
+        for rows in np.array_split(draw.permutation(len(hardness)), len(hardness) // batch):
+            level = 0.3 + 2 * np.exp(-len(steps) / 40)
+            losses = {f"r{row}": float(hardness[row] * level * np.exp(0.1 * draw.normal())) for row in rows}
+            step = {"update": len(steps) + 1, "loss": float(np.mean(list(losses.values()))), "row_losses": losses}
+            steps.append(step)
+    return steps
+
+
+def test_a_bad_row_that_comes_back_each_epoch_is_a_spike() -> None:
+    steps = epochs_of(np.ones(40), 1)
+    for step in steps:
+        if "r7" in step["row_losses"]:
+            step["row_losses"]["r7"] = 6.0
+            step["loss"] = float(np.mean(list(step["row_losses"].values())))
+
+    finding = outcome("T104", (steps, {}))
+
+    assert isinstance(finding, Finding)
+    assert finding.rows == ("r7",)
+    assert "its other 3 rows" in finding.observed
+
+
+@pytest.mark.parametrize("batch", [1, 4, 16])
+def test_rows_of_very_unequal_difficulty_are_no_spike(batch: int) -> None:
+    for seed in range(12):
+        hardness = np.exp(0.8 * rng(seed).normal(size=64))
+        assert not isinstance(outcome("T104", (epochs_of(hardness, seed, batch=batch), {})), Finding), seed
+
+
 def test_a_batch_with_few_supervised_tokens_may_scatter_more() -> None:
     losses = 2 + 0.02 * rng().normal(size=60)
     losses[50] = 2.6

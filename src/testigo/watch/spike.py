@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
@@ -40,34 +41,46 @@ def losses_do_not_spike(curve: Curve, spreads: float = 6.0, share: float = 0.2, 
     if len(losses) <= _FIRST:
         raise CannotCheck(f"fewer than {_FIRST + 1} updates were taken")
     new = max(_FIRST, int(updates.searchsorted(curve.since, side="right")))
-    at = _candidates(losses, share, new)
-    spikes = [
-        i for i in at if _is_spike(losses[max(0, i - window) : i + 1], sizes[max(0, i - window) : i + 1], spreads)
-    ]
+    spikes: dict[int, float] = {}
+    for i in _candidates(losses, share, new, again=2 if curve.row_losses else 0):
+        among = _others(curve, updates[max(0, i - window) : i + 1]) + max(0, i - window)
+        if len(among) > 10 and _is_spike(losses[among], sizes[among], spreads):
+            spikes[i] = level(losses[among][-_LEVEL - 1 : -1])
     if not spikes:
         return passed(f"no spike in {len(losses)} updates")
     worst = max(spikes, key=lambda i: float(losses[i]))
-    usual = level(losses[max(0, worst - window) : worst])
+    usual = spikes[worst]
     update = int(updates[worst])
     seen = f"update {update}: loss {losses[worst]:.3f} where {usual:.3f} is usual ({len(spikes)} spikes)"
     rows, tested = _blame(curve.row_losses.get(update, {}), float(losses[worst]), usual)
     return found(f"{seen}{tested}", rows=rows or curve.rows.get(update, ()), remedy=_REMEDY if tested else "")
 
 
-def _candidates(losses: Numbers, share: float, new: int) -> list[int]:
-    """Places from `new` on clearly above the ten losses before: cheap, and every spike is one but after another."""
+def _candidates(losses: Numbers, share: float, new: int, *, again: int) -> list[int]:
+    """Places from `new` on clearly above all but `again` of the ten losses before: cheap, and every spike is one."""
     n = len(losses)
-    above = np.ones(max(n - new, 0), dtype=bool)
-    for back in range(1, 11):
-        above &= losses[new:] > losses[new - back : n - back]
-    places = new + np.flatnonzero(above)
-    if len(places) == 0:
+    if n <= new:
         return []
-    near = losses[places[:, None] + np.arange(-_LEVEL, 0)]  # (places, 9)
-    usual = row_levels(near)
-    height = losses[places] - usual
-    clear = (height > share * np.abs(usual)) & (height > 2 * (near.max(axis=1) - usual))
-    return [int(i) for i in places[clear]]
+    before = sliding_window_view(losses, 10)[new - 10 : n - 10]  # (places, 10)
+    usual = row_levels(before[:, 1:])
+    height = losses[new:] - usual
+    rivals = np.partition(before, 9 - again, axis=1)[:, 9 - again]
+    clear = (height > share * np.abs(usual)) & (height > 2 * (rivals - usual))
+    return [new + int(i) for i in np.flatnonzero(clear)]
+
+
+def _others(curve: Curve, updates: Numbers) -> npt.NDArray[np.intp]:
+    """Places of the last of these updates and of those before it in which its suspect was not.
+
+    A bad row comes back each epoch: its earlier spikes say nothing about how far healthy losses scatter. A suspect has
+    twice the loss of any other row of its update.
+    """
+    kept = np.ones(len(updates), dtype=bool)
+    by_row = curve.row_losses.get(int(updates[-1]), {})
+    suspect, *others = sorted(by_row, key=lambda row: -by_row[row])[:2] or ("",)
+    if others and by_row[suspect] > 2 * by_row[others[0]]:
+        kept[:-1] = [suspect not in curve.row_losses.get(int(update), ()) for update in updates[:-1]]
+    return np.flatnonzero(kept)
 
 
 def _is_spike(losses: Numbers, sizes: Numbers, spreads: float) -> bool:

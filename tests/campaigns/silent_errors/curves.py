@@ -34,6 +34,20 @@ class RaisesTheRate(TrainerCallback):
             group["lr"] = 3e-3
 
 
+class ScalesGradients(TrainerCallback):
+    """From an update on, gradients are some times too large: a loss scale that is no longer taken off."""
+
+    times = 1.0
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **around: Any) -> None:
+        self.times = 1000.0 if state.global_step >= 20 else 1.0
+
+    def watch(self, model: Any) -> Any:
+        for parameter in model.parameters():
+            parameter.register_hook(lambda gradient: gradient * self.times)
+        return model
+
+
 @planted(
     "a weight becomes NaN; the Trainer's log shows a mean without it",
     source="C04; https://github.com/huggingface/trl/issues/6702",
@@ -103,3 +117,34 @@ def batch_of_garbage(shop: Any, sick: bool) -> Any:
             rows[k] = {"input_ids": ids, "labels": ids}
     return shop.trainer(shop.taught(), rows=Dataset.from_list(rows), max_steps=50, learning_rate=1e-5,
                         train_sampling_strategy="sequential")  # fmt: skip
+
+
+@planted("a loss scale that is no longer taken off after some updates", source="gradients that nobody clips",
+         codes="T108", by="watch")  # fmt: skip
+def scale_not_taken_off(shop: Any, sick: bool) -> Any:
+    scales = ScalesGradients()
+    model = scales.watch(shop.taught()) if sick else shop.taught()
+    return shop.trainer(model, max_steps=30, learning_rate=1e-4, max_grad_norm=0.0, more={"callbacks": [scales]})
+
+
+@planted("gradients are divided by the loss scale twice", source="fp16 with a hand-written loop around the scaler",
+         codes="T110", by="watch")  # fmt: skip
+def scale_taken_off_twice(shop: Any, sick: bool) -> Any:
+    model = shop.llama()
+    for parameter in model.parameters():
+        parameter.register_hook(lambda gradient: gradient / 2**30 if sick else gradient)
+    return shop.trainer(model, max_steps=20)
+
+
+@planted("a learning rate that moves nothing", source="1e-8 typed for 1e-3", codes="T111", by="watch")
+def rate_far_too_low(shop: Any, sick: bool) -> Any:
+    return shop.trainer(max_steps=90, learning_rate=1e-8 if sick else 1e-3)
+
+
+@planted("four rows again and again: training falls, validation rises", source="a filter that left four rows",
+         codes="T112", by="watch")  # fmt: skip
+def four_rows_again_and_again(shop: Any, sick: bool) -> Any:
+    rows = shop.chat_rows(shop.tokenizer(), 180)
+    few = rows.select(range(4)) if sick else rows
+    return shop.trainer(shop.taught(), rows=few, evaluation=shop.validation_rows(), max_steps=90, learning_rate=3e-3,
+                        eval_strategy="steps", eval_steps=10)  # fmt: skip

@@ -7,6 +7,7 @@ same campaign without it.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -234,6 +235,20 @@ def own_gradients_of_the_wrong_sign(patch: Any) -> dict[str, Any]:
 
     _in_the_model(patch, turn)
     return CURVES_ALONE
+
+
+@planted("a row of garbage among the rows", source="one damaged row", codes="T104", by="watch", loop="own")
+def own_row_of_garbage(patch: Any) -> dict[str, Any]:
+    def damage(row: Any) -> Any:
+        if row.id != "r04":
+            return row
+        draw = random.Random(0)
+        ids = (*row.ids[: row.n_prompt], *(draw.randrange(4, 390) for _ in range(30)), *row.ids[-2:])
+        return replace(row, ids=ids, spans=((row.n_prompt, len(ids)),))
+
+    _in_the_rows(patch, damage)
+    learning = {"training.updates": 60, "training.learning_rate": 1e-2, "training.schedule": {"kind": "constant"}}
+    return {**CURVES_ALONE, **learning, "model.adapter": {"method": "full"}, "training.validate_every": 30}
 
 
 @planted("a learning rate far too high", source="C06", codes="O101 O102", by="watch", loop="own")
