@@ -9,9 +9,9 @@ Install the peers apart, never into the project's own environment:
 Each tool is used as its own documentation says: guardtower and trainproof by their callbacks (with the optional check
 of labels), trainproof and finetune-doctor on the log of the finished run, peft-doctor on the live objects, on the
 tokenised rows, on the two data sets and on the checkpoint. A training has 30 updates at least, its own validation, and
-a log line an update; a schedule of the user's own keeps its length. A fault counts as found when the tool warns on it of
-something that it does not warn of on the twin, whatever it calls it; a warning on a healthy twin counts as a false
-alarm.
+a log line an update; a schedule of the user's own keeps its length. A fault counts as found when the tool warns on it
+of something that it does not warn of on the twin, whatever it calls it; a warning on a healthy twin counts as a
+false alarm.
 """
 
 from __future__ import annotations
