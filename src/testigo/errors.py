@@ -21,8 +21,11 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+
+from testigo.redaction import without_secrets
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class Problem:
     found: str
     where: str
     action: str
+
+    def redacted(self) -> Problem:
+        """Without passwords and tokens, wherever they came from."""
+        return Problem(*map(without_secrets, (self.expected, self.found, self.where, self.action)))
 
     def __str__(self) -> str:
         return f"{self.where}\n  expected: {self.expected}\n  found:    {self.found}\n  do:       {self.action}"
@@ -53,7 +60,8 @@ class TestigoError(Exception):
         action: str = "",
         problems: Sequence[Problem] = (),
     ) -> None:
-        self.problems = tuple(problems) or (Problem(expected, found, where, action),)
+        every = tuple(problems) or (Problem(expected, found, where, action),)
+        self.problems = tuple(problem.redacted() for problem in every)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
@@ -131,12 +139,18 @@ def report(error: TestigoError) -> None:
 
 
 def exit_code_of(work: Callable[[], int | None]) -> int:
-    """Do a worker's work and say how it ended: 0 when it says nothing else; a user's error is reported."""
+    """Do a worker's work and say how it ended: 0 when it says nothing else; a user's error is reported.
+
+    The traceback of a fault of ours goes to the log without passwords and tokens.
+    """
     try:
         return work() or 0
     except TestigoError as error:
         report(error)
         return error.exit_code
+    except Exception:
+        print(without_secrets(traceback.format_exc()), file=sys.stderr, flush=True)
+        return 1
 
 
 def reported_in(text: str) -> TestigoError | None:

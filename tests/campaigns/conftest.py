@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +16,13 @@ if TYPE_CHECKING:
     from whole import Finished, Place
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """Read only: a test that changes it copies it. Up to its end the sealed test rows were garbage to whoever looks."""
-    import sealing
+    """Read only: a test that changes it copies it. Its processes had no network but loopback, and secrets in reach."""
+    import planted
     import torch
     import whole
 
@@ -28,25 +31,21 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
-    folder, piloted, kept = shared / "finished", shared / "piloted", shared / "answers.json"
+    kept = shared / "answers.json"
     with (shared / "finished.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
-            place = whole.make(folder)
-            assert place.testigo("check", "--json").code == 0
-            seal = sealing.sealed(place.workspace)
-            content, answers = sealing.garble(seal), {}
-            for command in ("baseline", "pilot", "run"):
-                answer = place.testigo(command, "--json")
-                assert answer.code == 0, answer.err
-                answers[command] = {"document": answer.document, "err": answer.err, "read": sealing.was_read(seal)}
-                if command == "pilot":
-                    copied = place.copy(piloted)
-                    sealing.restore(sealing.sealed(copied.workspace), content)
-                    sealing.mark_unread(seal)
-            sealing.restore(seal, content)
-            kept.write_text(json.dumps(answers))
-    return whole.Finished(whole.Place(folder), whole.Place(piloted), json.loads(kept.read_text()))
+            ours = os.environ.get("PYTHONPATH", "")
+            watched = {
+                "PYTHONPATH": os.pathsep.join(filter(None, [str(SUPPORT / "watched"), str(SUPPORT), ours])),
+                "TESTIGO_TEST_CONNECTIONS": str(shared / "connections.jsonl"),
+            }
+            command = [sys.executable, str(SUPPORT / "quiet_campaign.py"), str(shared)]
+            done = subprocess.run(command, env={**os.environ, **planted.ENVIRONMENT, **watched}, text=True, check=False,
+                                  stdin=subprocess.DEVNULL, capture_output=True)  # fmt: skip
+            assert done.returncode == 0, done.stdout + done.stderr
+    return whole.Finished(whole.Place(shared / "finished"), whole.Place(shared / "piloted"), shared,
+                          **json.loads(kept.read_text()))  # fmt: skip
 
 
 @pytest.fixture

@@ -120,11 +120,19 @@ class Place:
 
 @dataclass(frozen=True)
 class Finished:
-    """A campaign that went from its file to its dossier; before that, its baseline and pilot were asked for alone."""
+    """A campaign that went from its file to its dossier; before that, its baseline and pilot were asked for alone.
+
+    `words` are what the other commands answered, in `shared` lies all that was written, and `without_route` counts the
+    packets that the kernel found no way for where the campaign had a network of its own.
+    """
 
     place: Place
     piloted: Place
+    shared: Path
     answers: dict[str, dict[str, Any]]
+    words: list[str]
+    network: str
+    without_route: int
 
 
 def make(folder: Path, changes: Mapping[str, Any] | None = None, *, kind: str = "llama") -> Place:

@@ -16,7 +16,8 @@ from tiny import gradients, made_row, relative_error, updates, validations
 
 from testigo.disk import read_lines
 from testigo.model.digest import weights_sha256
-from testigo.training.loop import Progress, Session
+from testigo.training.loop import Session
+from testigo.training.progress import Progress
 from testigo.training.loss import split_loss
 
 if TYPE_CHECKING:

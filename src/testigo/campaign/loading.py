@@ -17,6 +17,7 @@ from testigo.campaign.document import Document, Mark, Place, in_order, read_docu
 from testigo.campaign.fault import Fault
 from testigo.campaign.files import file_faults
 from testigo.campaign.known import Known, known_values
+from testigo.campaign.secret_checks import secret_faults
 from testigo.campaign.sections import Variant
 from testigo.campaign.shape import shape_faults
 from testigo.campaign.variants import applied, variant_faults
@@ -33,7 +34,7 @@ def load(path: Path | str) -> Campaign:
     """
     document = _with_plain_rules(read_document(Path(path)))
     known, faults = _settings(document)
-    faults += file_faults(known, document.path.resolve().parent)
+    faults += [*secret_faults(document.data), *file_faults(known, document.path.resolve().parent)]
     unreadable = {mark for mark, _ in document.problems}
     problems = [told for fault in faults if (told := _problem(document, fault))[0] not in unreadable]
     problems += document.problems

@@ -36,6 +36,7 @@ from testigo.cli.size import size
 from testigo.cli.status import status
 from testigo.cli.verify import verify
 from testigo.errors import Problem, TestigoError
+from testigo.redaction import without_secrets
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     new,
@@ -122,7 +123,7 @@ def run(arguments: Sequence[str]) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":  # `testigo` alone: its help is the whole message
             say(error.format_message())
             return 2
-        print_problems([_usage_problem(error)], as_json=as_json)
+        print_problems([_usage_problem(error).redacted()], as_json=as_json)
         return 2
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted(as_json)
@@ -130,7 +131,7 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        traceback.print_exc()
+        print(without_secrets(traceback.format_exc()), file=sys.stderr)
         print_problems([_fault_of_ours(error)], as_json=as_json)
         return FAULT_OF_OURS
     if code == _TYPER_INTERRUPTED:
@@ -166,7 +167,7 @@ def _usage_problem(error: Any) -> Problem:
 def _fault_of_ours(error: Exception) -> Problem:
     return Problem(
         expected="no fault of Testigo's own",
-        found=f"{type(error).__name__}: {error}",
+        found=without_secrets(f"{type(error).__name__}: {error}"),
         where="Testigo",
         action="report it with the lines above; nothing that was recorded is lost",
     )

@@ -22,6 +22,7 @@ from testigo.gates.export import ExportEvidence
 from testigo.gates.forward import ForwardEvidence
 from testigo.gates.memory import MemoryEvidence
 from testigo.gates.overfit import OverfitEvidence
+from testigo.gates.processes import ProcessesEvidence
 from testigo.gates.resume import ResumeEvidence
 from testigo.gates.splits import SplitEvidence
 from testigo.gates.update import UpdateEvidence
@@ -38,6 +39,7 @@ __all__ = [
     "ForwardEvidence",
     "MemoryEvidence",
     "OverfitEvidence",
+    "ProcessesEvidence",
     "ResumeEvidence",
     "SplitEvidence",
     "UpdateEvidence",

@@ -19,6 +19,7 @@ from testigo.gates.export import ExportEvidence
 from testigo.gates.forward import ForwardEvidence
 from testigo.gates.memory import MemoryEvidence
 from testigo.gates.overfit import OverfitEvidence
+from testigo.gates.processes import ProcessesEvidence
 from testigo.gates.resume import ResumeEvidence
 from testigo.gates.splits import SplitEvidence
 from testigo.gates.update import UpdateEvidence
@@ -37,6 +38,7 @@ Evidence: TypeAlias = (
     | ValidationEvidence
     | ExportEvidence
     | ResumeEvidence
+    | ProcessesEvidence
     | MemoryEvidence
 )
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(Evidence)}

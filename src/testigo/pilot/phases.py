@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,7 +14,11 @@ from testigo.model.device import is_out_of_memory, memory_now, memory_peak, rese
 
 @dataclass(frozen=True)
 class PhaseRow:
-    """What a phase took [bytes, seconds]. Allocated and reserved are None on a CPU; they are never added."""
+    """What a phase took [bytes, seconds]. Allocated and reserved are None on a CPU; they are never added.
+
+    Where several processes went through it together, the row is that of the one with the highest peak, and `processes`
+    has the peaks of all.
+    """
 
     phase: str
     inputs: str
@@ -25,10 +29,14 @@ class PhaseRow:
     resident_before_bytes: int
     resident_peak_bytes: int
     seconds: float
+    processes: tuple[dict[str, int | None], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return asdict(self)
+        values = asdict(self)
+        if not self.processes:
+            del values["processes"]
+        return values
 
 
 class OutOfMemory(Exception):
@@ -38,23 +46,36 @@ class OutOfMemory(Exception):
 class Phases:
     """The rows so far, and the out-of-memory evidence if there is any."""
 
-    def __init__(self, on_change: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, on_change: Callable[[], object] = lambda: None, named: Mapping[str, str] | None = None) -> None:
         self.rows: list[PhaseRow] = []
         self.memory: list[MemoryEvidence] = []
         self.now = ""
         self._on_change = on_change
+        self._named = named or {}
+
+    def add(self, row: PhaseRow) -> None:
+        """A row that other processes measured."""
+        self.rows.append(row)
+        self._on_change()
+
+    def tell_of(self, phase: str) -> None:
+        """What other processes are at."""
+        if phase and phase != self.now:
+            self.now = phase
+            self._on_change()
 
     @contextlib.contextmanager
     def measure(
         self, phase: str, inputs: str, *, rows: tuple[str, ...] = (), tokens: int | None = None
     ) -> Iterator[None]:
-        """Measure what happens inside.
+        """Measure what happens inside, under the phase's name or the one that `named` gives it.
 
         Raises
         ------
         OutOfMemory
             When the allocator had no more; phase and input are kept for the gate.
         """
+        phase = self._named.get(phase, phase)
         self.now = phase
         self._on_change()
         synchronise()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from testigo.evaluation.predict import Prediction, predict
@@ -21,8 +21,16 @@ OVERFIT_RATE = 2e-3
 OVERFIT_LOSS = 0.02
 
 
-def collect(bench: Bench, phases: Phases) -> UpdateEvidence:
-    """The first and the second update, each measured apart: the first allocates the optimizer's state."""
+def collect(
+    bench: Bench, phases: Phases, tell: Callable[[int, Mapping[str, Any]], object] = lambda update, line: None
+) -> UpdateEvidence:
+    """The first and the second update, each measured apart: the first allocates the optimizer's state.
+
+    Parameters
+    ----------
+    tell
+        Is told of each update, while its gradient is still there.
+    """
     session, model = bench.session, bench.model
     own = {id(p): name for name, p in model.named_parameters()}
     held = [p for group in session.optimizer.param_groups for p in group["params"]]
@@ -35,6 +43,7 @@ def collect(bench: Bench, phases: Phases) -> UpdateEvidence:
     for update in (1, 2):
         with phases.measure(f"update-{update}", f"{len(rows)} rows of the plan", rows=tuple(rows)):
             lines += _step(bench, update)
+        tell(update, lines[-1])
         applied.append(session.optimizer.param_groups[0]["lr"])
         if update == 1:
             moved_first = digests(session.parameters.items())

@@ -13,6 +13,7 @@ from testigo.campaign.metrics import CLASS_KINDS
 from testigo.disk import write_atomically
 from testigo.gates import BalanceEvidence, DataEvidence, MemoryEvidence, from_json, gate_rules
 from testigo.gates.classes import ClassesEvidence
+from testigo.gates.processes import ProcessesEvidence
 from testigo.gates.resume import RepeatedUpdate
 from testigo.gates.trainer import TrainerEvidence
 from testigo.gates.trainer_resume import CheckpointEvidence
@@ -23,6 +24,8 @@ from testigo.tasks import is_answered_by_head
 # Rules name the phase of a campaign; the pilot's table splits some of them.
 _ROWS_OF = {"update": ("update-1", "update-2"), "backward": ("gradients",)}
 OUT_OF_MEMORY = "M101"
+ALONE = " alone"
+"""After the name of a phase that one process went through beside several."""
 _OF_IMAGES = ("F135", "F136", "F137", "F138", "F139")
 _ROW_OF_CODE = {"U121": "overfit", "U122": "overfit", "U123": "overfit", "U124": "overfit", "X108": "merge"}
 
@@ -34,7 +37,7 @@ def judge_pilot(folder: Path, campaign: Campaign) -> Verdict:
     phases = json.loads((folder / "phases.json").read_text(encoding="utf-8"))
     reached = [row for row in phases["phases"] if "seconds" in row]
     for row in reached:
-        row["verdict"] = _verdict_of(row["phase"], verdict)
+        row["verdict"] = _verdict_of(row["phase"].removesuffix(ALONE), verdict)
     if any(isinstance(record, MemoryEvidence) and record.failed for record in evidence):
         reached[-1]["verdict"] = "failed"  # where memory ran out the pilot ended
     others = [phase for phase in phases["of"] if phase not in {row["phase"] for row in reached}]
@@ -65,8 +68,8 @@ def _speaks_of(rule: Rule, campaign: Campaign) -> bool:
     """Whether a rule has anything to say about a campaign, however its pilot went.
 
     Rules about a Trainer and its checkpoints speak of what only a Trainer can do wrong, that about a repeated update of
-    runs that go on; those about classes, heads and images of tasks that
-    have them. The others of such tasks that could not look are told.
+    runs that go on, those about processes of campaigns that have several, those about classes, heads and images of
+    tasks that have them. The others of such tasks that could not look are told.
     """
     if rule.evidence is BalanceEvidence:
         return campaign.task.kind in CLASS_KINDS
@@ -74,6 +77,8 @@ def _speaks_of(rule: Rule, campaign: Campaign) -> bool:
         return is_answered_by_head(campaign) and (
             campaign.task.kind == "image-classification" or rule.code not in _OF_IMAGES
         )
+    if rule.evidence is ProcessesEvidence:
+        return campaign.machine.processes > 1
     return rule.evidence not in (TrainerEvidence, CheckpointEvidence, RepeatedUpdate)
 
 

@@ -7,9 +7,11 @@ so that a pilot that dies still tells how far it came. It judges nothing.
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from testigo.disk import write_json
 from testigo.errors import exit_code_of
@@ -17,15 +19,17 @@ from testigo.gates.duplicates import duplicates_from, near_across
 from testigo.gates.evidence import Evidence, to_json
 from testigo.gates.forward import ForwardEvidence
 from testigo.gates.splits import splits_from
+from testigo.gates.update import UpdateEvidence
 from testigo.model.adapter import trained
 from testigo.model.device import platform_description
 from testigo.model.digest import weights_sha256
 from testigo.model.encoder import encoder_of
 from testigo.model.starter import end_with_starter
-from testigo.pilot import backward, classes, data, export, forward, resume, update, validation
+from testigo.pilot import backward, classes, data, export, forward, processes, resume, update, validation
 from testigo.pilot.balance import balance
 from testigo.pilot.bench import Bench
 from testigo.pilot.phases import OutOfMemory, Phases
+from testigo.pilot.verdict import ALONE
 from testigo.training.launchers.local import WorkerDied, interrupted
 from testigo.training.prepare import Prepared, prepare, session
 from testigo.training.spec import RunSpec
@@ -49,26 +53,51 @@ PHASES = (
 def run(spec_path: Path) -> None:
     """Every phase, the evidence of each, and the platform that the verdict belongs to."""
     spec, folder = RunSpec.read(spec_path), spec_path.parent
+    settings = spec.settings()
+    several = settings.machine.processes > 1
+    named = {phase: f"{phase}{ALONE}" for phase in processes.PHASES} if several else {}
+    every = [*processes.PHASES, *(named.get(phase, phase) for phase in PHASES)] if several else list(PHASES)
     evidence: list[Evidence] = []
 
     def write() -> None:
         document = {
             "phases": [row.to_json() for row in phases.rows],
             "now": phases.now,
-            "of": list(PHASES),
+            "of": every,
             "platform": platform_description(),
         }
         write_json(folder / "phases.json", document)
         write_json(folder / "evidence.json", to_json([*evidence, *phases.memory]))
 
-    phases = Phases(on_change=write)
+    phases = Phases(on_change=write, named=named)
     with suppress(OutOfMemory):  # the memory gate names phase and input
-        _go_through(spec, folder, phases, evidence)
+        together = processes.collect(spec, settings, folder, phases) if several else None
+        with _room_for_one(phases, needed=settings.machine.strategy == "ddp" or not several):
+            _go_through(spec, folder, phases, evidence, together)
     phases.now = ""
     write()
 
 
-def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evidence]) -> None:
+@contextmanager
+def _room_for_one(phases: Phases, *, needed: bool) -> Iterator[None]:
+    """Sharded weights may have no room in one process: what is proved there could then not be checked, and that is all.
+
+    The run will not need that room.
+    """
+    try:
+        yield
+    except OutOfMemory:
+        if needed:
+            raise
+        phases.rows.pop()
+        phases.memory.pop()
+
+
+def _go_through(
+    spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evidence], together: processes.Together | None
+) -> None:
+    if together is not None:
+        evidence.append(together.evidence)
     with phases.measure("load", spec.campaign["model"]["base"]):
         digests: list[str] = []  # before the weights go to the device: what a transfer loses is seen at its other end
         prepared = prepare(
@@ -88,8 +117,7 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
     with phases.measure("gradients", f"{len(bench.sample)} short rows, three ways"):
         evidence.append(backward.collect(bench))
     bench.back_to_start()
-    updated = update.collect(bench, phases)
-    evidence.append(updated)
+    updated = _updates(bench, phases, evidence, together)
     longest = max(row.n_tokens for row in bench.worst)
     names = tuple(row.id for row in bench.worst)
     with phases.measure("backward", bench.described(bench.worst), rows=names, tokens=longest):
@@ -113,8 +141,26 @@ def _go_through(spec: RunSpec, folder: Path, phases: Phases, evidence: list[Evid
     evidence[evidence.index(updated)] = repeated
     with phases.measure("merge", "adapter merged into the base, and not"):
         evidence.append(export.with_merged_error(exported, bench))
-    evidence[0] = replace(collected, longest_run=tuple(sorted(bench.run)))
+    evidence[evidence.index(collected)] = replace(collected, longest_run=tuple(sorted(bench.run)))
     _write_measured(folder, bench)
+
+
+def _updates(
+    bench: Bench, phases: Phases, evidence: list[Evidence], together: processes.Together | None
+) -> UpdateEvidence:
+    """Two updates in this process; where the run has several, theirs are held against them."""
+    compared: list[processes.Together] = [] if together is None else [together]
+
+    def after(number: int, line: Mapping[str, Any]) -> None:
+        if compared:
+            compared.append(compared.pop().beside_one(number, bench.session.parameters, line))
+
+    updated = update.collect(bench, phases, after)
+    if compared and together is not None:
+        evidence[evidence.index(together.evidence)] = compared[0].evidence
+        updated = replace(updated, replica_digests=together.digests)
+    evidence.append(updated)
+    return updated
 
 
 def _forward(bench: Bench, weights: str, evidence: list[Evidence]) -> ForwardEvidence:

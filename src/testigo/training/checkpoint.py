@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,16 +134,28 @@ def prune(folder: Path, *, keep: int, best_update: int | None) -> None:
             shutil.rmtree(folder / name)
 
 
-def newest_whole(folder: Path) -> tuple[Checkpoint | None, tuple[PassedOver, ...]]:
-    """The newest checkpoint that is whole and plausible, and those that were passed over on the way to it."""
+def newest_whole(
+    folder: Path, fault_in: Callable[[Mapping[str, Any]], str | None] = lambda state: None
+) -> tuple[Checkpoint | None, tuple[PassedOver, ...]]:
+    """The newest checkpoint that is whole and plausible, and those that were passed over on the way to it.
+
+    Parameters
+    ----------
+    fault_in
+        What else is wrong with a checkpoint's state.
+    """
     passed: list[PassedOver] = []
     for name in reversed(_names(folder)):
         why = fault_of(folder / name)
         if why is None:
-            checkpoint = read(folder / name)
-            why = _implausible(checkpoint)
-            if why is None:
-                return checkpoint, tuple(passed)
+            try:
+                checkpoint = read(folder / name)
+                why = _implausible(checkpoint) or fault_in(checkpoint.state)
+                if why is None and checkpoint.update == int(name):
+                    return checkpoint, tuple(passed)
+                why = why or f"state.json says update {checkpoint.update}"
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
+                why = f"it was not written well: {type(error).__name__}"
         passed.append(PassedOver(name, why))
     return None, tuple(passed)
 

@@ -24,6 +24,7 @@ from testigo.training.by_hand import CAUSE, is_asked
 from testigo.training.journal import Journal
 from testigo.training.loss import NOTHING, SplitLoss, n_choices, row_losses, split_loss, token_losses
 from testigo.training.order import Order, microbatches, seed_of
+from testigo.training.progress import Progress, fault_in
 from testigo.training.proofs import drift_of, told_of_passed_over, unlike_record
 from testigo.training.replay import trace_origin
 from testigo.training.replicas import ALONE, Counts, Part, Replicas
@@ -33,27 +34,6 @@ from testigo.watch import Origin, Watcher, all_rules
 # A scaler that skips this many updates in a row has met a divergence, not an overflow: from the default scale of 2**16
 # twenty halvings end below 1, where no gradient of a sound model overflows.
 MAX_SKIPS_IN_A_ROW = 20
-
-
-@dataclass
-class Progress:
-    """Where a run stands: what a checkpoint carries beside weights and moments."""
-
-    update: int = 0
-    best_loss: float = math.inf
-    best_update: int | None = None
-    worse_validations: int = 0
-    skips_in_a_row: int = 0
-    supervised_tokens: int = 0
-    examples: int = 0
-    seconds: float = 0.0
-
-    def weigh(self, validation_loss: float) -> None:
-        """A new best, or one more validation that was none."""
-        if validation_loss < self.best_loss:
-            self.best_loss, self.best_update, self.worse_validations = validation_loss, self.update, 0
-        else:
-            self.worse_validations += 1
 
 
 @dataclass(frozen=True)
@@ -258,7 +238,7 @@ class Session:
 
     def resume(self, attempt: int) -> tuple[checkpoint.PassedOver, ...]:
         """Go back to the newest whole checkpoint, or to the very start. Returns the checkpoints passed over."""
-        found, passed_over = checkpoint.newest_whole(self.checkpoints)
+        found, passed_over = checkpoint.newest_whole(self.checkpoints, fault_in)
         if found is not None:
             checkpoint.restore(found, self.parameters, self.optimizer)
             self.progress = Progress(**found.state["progress"])

@@ -1,4 +1,4 @@
-"""Several processes of one run on this machine: ``python -m testigo.training.launchers.torchrun N SPEC.json``.
+"""Several processes of one run on this machine: ``python -m testigo.training.launchers.torchrun N SPEC.json [MODULE]``.
 
 It is torchrun with one difference: it ends as its first process that failed did, so that whoever started it can tell a
 kill from an error. Over several machines torchrun itself starts the same worker on each::
@@ -21,6 +21,7 @@ _STOPPED = (signal.SIGTERM, signal.SIGINT)
 def main(arguments: list[str]) -> int:
     """Start the workers and wait; 0 when each ended well, else the exit code of the first that did not."""
     n_processes, spec = int(arguments[0]), arguments[1]
+    module = arguments[2] if len(arguments) > 2 else "testigo.training.worker"
     end_with_starter()  # the workers then find this process gone; they save and end by themselves
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
         start_method="spawn",
     )
     try:
-        elastic_launch(config, sys.executable)("-u", "-m", "testigo.training.worker", spec)
+        elastic_launch(config, sys.executable)("-u", "-m", module, spec)
     except ChildFailedError as failed:
         codes = [failure.exitcode for failure in failed.failures.values()]
         first = failed.get_first_failure()[1].exitcode
