@@ -30,6 +30,7 @@ LETTERS = {
     "ExportEvidence": "X",
     "RepeatedUpdate": "R",
     "ResumeEvidence": "R",
+    "ProcessesEvidence": "U",
     "MemoryEvidence": "M",
     "TrainerEvidence": "DEFBUVX",
     "CheckpointEvidence": "R",

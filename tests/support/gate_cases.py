@@ -163,6 +163,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "U122": ({"last_loss": 2.95, "right_answers": 2}, {"last_loss": 2.95}),
     "U123": ({"right_answers": 0}, {"right_answers": 0, "last_loss": 0.5}),
     "U124": ({"right_answers": 1, "last_loss": 0.05}, {"right_answers": 3}),
+    "U131": ({"gradient_error": 0.5}, {"precision": "bf16", "gradient_error": 0.01}),
+    "U132": (
+        {"resumed_equal": False, "resumed_difference": 1e-5},
+        {"device": "cuda", "resumed_equal": False, "resumed_difference": 1e-4},
+    ),
     "V101": ({"training_mode_during": True}, {}),
     "V102": (
         {"losses_by_batch": {"1": 2.31, "2": 2.4, "6": 2.7}},

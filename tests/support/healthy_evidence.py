@@ -19,6 +19,7 @@ from testigo.gates import (
     UpdateEvidence,
     ValidationEvidence,
 )
+from testigo.gates.processes import ProcessesEvidence
 from testigo.gates.resume import RepeatedUpdate
 from testigo.gates.trainer import TrainerEvidence
 from testigo.gates.trainer_resume import CheckpointEvidence
@@ -265,6 +266,20 @@ HEALTHY: dict[type, Any] = {
         grade="bit for bit",
         bad_moments=(),
         passed_over=(),
+    ),
+    ProcessesEvidence: ProcessesEvidence(
+        processes=2,
+        strategy="ddp",
+        precision="fp32",
+        device="cpu",
+        gradient_error=4e-8,
+        loss_alone=6.0,
+        loss_together=6.0,
+        rows_equal=True,
+        weights_error=3e-6,
+        updates_after=2,
+        resumed_equal=True,
+        resumed_difference=0.0,
     ),
     RepeatedUpdate: RepeatedUpdate(update=7, recorded=1.25, repeated=1.25, rows_equal=True),
     MemoryEvidence: MemoryEvidence(phase="backward", failed=False, rows=("a",), tokens=466),

@@ -17,8 +17,8 @@ from tiny import gradients, made_row, relative_error, updates, validations
 from testigo.disk import read_lines
 from testigo.model.digest import weights_sha256
 from testigo.training.loop import Session
-from testigo.training.progress import Progress
 from testigo.training.loss import split_loss
+from testigo.training.progress import Progress
 
 if TYPE_CHECKING:
     from tiny import Tiny

@@ -58,6 +58,13 @@ WORDS = (
     later("export"),
     later("resume"),
     later("merge"),
+    later("save"),
+    later("load alone"),
+    later("forward alone"),
+    later("update-1 alone"),
+    later("update-2 alone"),
+    later("backward alone"),
+    later("resume alone"),
     # tests and intervals
     later("exact McNemar"),
     later("exact sign-flip of rows"),
@@ -114,6 +121,8 @@ WORDS = (
     # phases' inputs
     later("adapter and control inputs, in a fresh process"),
     later("adapter merged into the base, and not"),
+    later("a checkpoint, read back"),
+    later("updates in fresh processes"),
     later("not reached"),
     # why a run ended
     later("asked to stop"),
@@ -154,6 +163,7 @@ PATTERNS = (
     later("{n} short rows by heart"),
     later("{n} longest rows (up to {m} tokens)"),
     later("{n} updates, stopped after {m}, in a fresh process"),
+    later("{what}, {n} processes"),
     later("{n} updates"),
     later("the {what} is {value} at update {n}"),
     later("{n} updates in a row overflowed, up to update {m}"),

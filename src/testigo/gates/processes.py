@@ -12,10 +12,12 @@ from testigo.rules import Finding, Passed, found, passed, rule
 class ProcessesEvidence:
     """The first updates of the campaign in all of its processes, beside the same updates in one."""
 
-    processes: int
-    strategy: str
+    processes: int | None = None
+    """How many train one run."""
+    strategy: str | None = None
     """ddp or fsdp."""
     precision: str | None = None
+    """fp32, bf16 or fp16."""
     device: str | None = None
     """cpu, cuda."""
     gradient_error: float | None = None
