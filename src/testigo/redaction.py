@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 HIDDEN = "***"
-_IN_A_URL = re.compile(r"(?P<scheme>[a-zA-Z][\w+.-]*://)(?P<user>[^\s/?#:@'\"]*):(?P<password>[^\s/?#'\"]+)(?=@)")
+# One slash too: a URL that was taken for a path has lost the other.
+_IN_A_URL = re.compile(r"(?P<scheme>[a-zA-Z][\w+.-]*:/{1,2})(?P<user>[^\s/?#:@'\"]*):(?P<password>[^\s/?#'\"]+)(?=@)")
 _FORMS = {
     "a token of Hugging Face": r"\bhf_[A-Za-z0-9]{20,}\b",
     "an access key of AWS": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",

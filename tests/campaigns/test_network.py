@@ -65,7 +65,7 @@ assert band_keys(["a b c d e f g"] * 3, 5, 8, "local").num_rows == 3
 from testigo.training.launchers.local import environment
 import os
 os.environ.update(environment())
-import datasets, huggingface_hub.utils, trl
+import huggingface_hub.utils
 huggingface_hub.utils.send_telemetry("testigo/test", library_name="testigo")
 import time
 time.sleep(1)  # reports are sent by threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -160,3 +161,41 @@ def test_a_gguf_base_is_dequantised_once_and_then_loaded_from_the_cache(
     monkeypatch.setattr("testigo.model.load._dequantise", lambda _, folder: made_again.append(folder))
     load_base(files)
     assert made_again == [kept]
+
+
+CODE = """
+from pathlib import Path
+Path(__file__).with_name("ran").touch()
+from transformers import LlamaConfig
+class Own(LlamaConfig):
+    model_type = "own"
+"""
+
+
+def with_code(folder: Path, model_type: str) -> None:
+    """A base that brings Python files, as hub models do that ask for `trust_remote_code`."""
+    (folder / "own.py").write_text(CODE)
+    for name in ("config.json", "tokenizer_config.json"):
+        told = json.loads((folder / name).read_text())
+        told["auto_map"] = {
+            "AutoConfig": "own.Own",
+            "AutoModelForCausalLM": "own.Own",
+            "AutoTokenizer": ["own.Own", None],
+        }
+        if name == "config.json":
+            told["model_type"] = model_type
+        (folder / name).write_text(json.dumps(told))
+
+
+def test_a_base_that_needs_code_of_its_own_is_refused_and_the_code_is_not_run(copy: Path) -> None:
+    with_code(copy, "own")
+    with pytest.raises(ModelError, match="code of its own") as refused:
+        load_base(locate(f"path:{copy}"))
+    assert "trust_remote_code" not in str(refused.value), "there is no such option"
+    assert not list(copy.parent.rglob("ran"))
+
+
+def test_code_beside_a_known_architecture_is_not_run(copy: Path) -> None:
+    with_code(copy, "llama")
+    load_base(locate(f"path:{copy}"))
+    assert not list(copy.parent.rglob("ran"))

@@ -19,6 +19,16 @@ from testigo.campaign.wording import describe, suggestion
 
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(@.*)?")
 _SOURCES = (".jsonl", ".ndjson", ".csv", ".parquet")
+_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz")
+_ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar")
+
+
+def unread_because(name: str) -> str:
+    """Why a file is not opened at all, though other tools open such files; nothing where its form is just not known."""
+    ending = Path(name).suffix.lower()
+    if ending in _PICKLES:
+        return ", a pickle, or a form that may hold one: it can run code when it is read"
+    return ", an archive: unpack it where you can see what is in it" if ending in _ARCHIVES else ""
 
 
 def file_faults(known: Known, folder: Path) -> list[Fault]:
@@ -49,7 +59,8 @@ def _named_files(known: Known, folder: Path) -> Iterator[Fault]:
                 fault = replace(fault, action=f"check the name; {action}")
             if fault is None and Path(name).suffix.lower() not in _SOURCES:
                 forms = ", ".join(_SOURCES)
-                fault = Fault(place, f"a file of rows: {forms}", f"`{name}`", "save the rows in such a file")
+                found = f"`{name}`{unread_because(name)}"
+                fault = Fault(place, f"a file of rows: {forms}", found, "save the rows in such a file")
             yield from filter(None, [fault])
 
 

@@ -106,11 +106,25 @@ def image_of(value: Any, root: Path, where: str) -> dict[str, Any] | Problem:
     if not isinstance(value, str) or not value.strip():
         expected = 'the path of an image, or an object {"bytes", "path"}'
         return Problem(expected, f"a {type(value).__name__}", where, "name the image's file")
+    if is_outside(value):
+        action = "put the images into the folder of the rows, and name them from there"
+        return Problem(
+            "an image in the folder of the rows, or below it", f"{value!r}, which lies elsewhere", where, action
+        )
     try:
+        if not (root / value).is_file() and (root / value).exists():
+            return Problem("an image file", f"{value}: no plain file", where, "name the image's file")
         return _reference(root / value, value)
+    except ValueError:
+        return Problem("the path of an image", "a name that no file system takes", where, "name the image's file")
     except OSError as error:
         found = f"{value}: {error.strerror or 'it cannot be read'}"
         return Problem("an image file that can be read", found, where, "correct the path, or put the file there")
+
+
+def is_outside(name: str) -> bool:
+    """Whether a name that came with the rows leads out of their folder: rows of others must not choose what is read."""
+    return os.path.isabs(name) or "\\" in name or os.path.normpath(name).split(os.sep)[0] == os.pardir
 
 
 def _reference(file: Path, inside: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from testigo.campaign.files import unread_because
 from testigo.corpus.hub import read_hub
 from testigo.corpus.image_folder import Found, image_of, is_image_folder, read_image_folder
 from testigo.corpus.row import Part, RawRow, digest_of
@@ -87,7 +88,7 @@ def _files(path: Path, source: str, reading: Reading) -> list[Path]:
     if path.suffix.lower() not in ENDINGS:
         raise DataError(
             expected=f"a file that ends in {', '.join(ENDINGS)}, or a folder of such files or of images",
-            found=f"'{path.suffix}'" if path.suffix else "no ending",
+            found=f"'{path.suffix}'{unread_because(path.name)}" if path.suffix else "no ending",
             where=source,
             action="convert the file, or give it the ending of its format",
         )

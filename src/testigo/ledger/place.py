@@ -32,7 +32,7 @@ def server_and_schema(url: str) -> tuple[sa.URL, str]:
     ):
         raise LedgerError(
             expected="postgresql://USER@HOST:PORT/DATABASE, with ?schema=NAME of small letters, digits and _",
-            found=f"{url.partition('://')[0]}://…",
+            found=f"{url.partition('://')[0]}://…" if "://" in url else "no URL",
             where="the ledger's place",
             action="correct the URL, or leave it out: the ledger is then a file in the workspace",
         )

@@ -16,7 +16,7 @@ _WEIGHTS = ("*.safetensors", "*.gguf")
 _DEFINING = ("config.json", "generation_config.json", "tokenizer*.json", "tokenizer.model", "vocab.*", "merges.txt",
              "special_tokens_map.json", "chat_template.*", "added_tokens.json",
              "preprocessor_config.json", "processor_config.json")  # fmt: skip
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.joblib")
 
 
 @dataclass(frozen=True)

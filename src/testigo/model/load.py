@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from transformers import AutoConfig, AutoImageProcessor, AutoModelForCausalLM, AutoTokenizer
+from transformers import CONFIG_MAPPING, AutoConfig, AutoImageProcessor, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from testigo.disk import file_sha256
@@ -59,6 +59,7 @@ def load_config(files: BaseFiles) -> Any:
         When it is missing or unknown.
     """
     folder, options = _readable(files)
+    refuse_own_code(folder)
     try:
         return AutoConfig.from_pretrained(folder, trust_remote_code=False, **options)
     except Exception as error:
@@ -68,6 +69,29 @@ def load_config(files: BaseFiles) -> Any:
             where=str(files.folder),
             action="check that the folder is complete and the architecture is supported",
         ) from error
+
+
+def refuse_own_code(folder: Path) -> None:
+    """Refuse a base that needs Python files of its own to be understood: they would run here, unseen.
+
+    One that brings such files beside an architecture that transformers knows is loaded without them.
+
+    Raises
+    ------
+    ModelError
+        When transformers does not know its architecture.
+    """
+    try:
+        told = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return  # told by whoever reads it
+    if isinstance(told, dict) and told.get("auto_map") and str(told.get("model_type")) not in CONFIG_MAPPING:
+        raise ModelError(
+            expected="a model whose architecture transformers knows",
+            found="one that brings code of its own (auto_map), which would run when it is loaded",
+            where=str(folder / "config.json"),
+            action="choose a base of a known architecture, or a newer transformers that knows this one",
+        )
 
 
 def load_tokenizer(files: BaseFiles) -> Any:
@@ -123,6 +147,7 @@ def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32, head: Hea
     """
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
+    refuse_own_code(files.folder)
     if head is not None:
         return _load_with_head(files, dtype, head)
     tokenizer = load_tokenizer(files)
@@ -246,12 +271,14 @@ def _dequantise(files: BaseFiles, kept: Path) -> None:
         raise MissingExtra("gguf", "gguf", "reads GGUF bases") from error
     transformers_logging.disable_progress_bar()
     assert files.gguf is not None
-    model = AutoModelForCausalLM.from_pretrained(files.folder, gguf_file=files.gguf, dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(
+        files.folder, gguf_file=files.gguf, dtype=torch.float32, trust_remote_code=False
+    )
     # The model is no longer quantised; with these left in place transformers refuses to save it.
     model.hf_quantizer = None
     del model.config.quantization_config
     model.config._name_or_path = files.identity.name
-    tokenizer = AutoTokenizer.from_pretrained(files.folder, gguf_file=files.gguf)
+    tokenizer = AutoTokenizer.from_pretrained(files.folder, gguf_file=files.gguf, trust_remote_code=False)
     kept.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(dir=kept.parent, prefix=".making-"))
     try:
