@@ -69,3 +69,20 @@ def test_bad_input_ends_with_code_2_and_four_parts(tmp_path: Path, capsys: pytes
     (problem,) = json.loads(capsys.readouterr().out)["problems"]
     assert problem["where"].endswith("line 2, column loss")
     assert problem["found"] == "'hello'"
+
+
+def test_remedies_speak_in_the_settings_of_who_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    losses = [5.0] * 10 + [math.nan] * 10
+    history = [{"step": at + 1, "loss": loss, "learning_rate": 1e-4} for at, loss in enumerate(losses)]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": 20, "log_history": history}))
+    write(tmp_path / "other.jsonl", np.array(losses))
+
+    assert run(["diagnose", str(tmp_path / "trainer_state.json")]) == 1
+    of_a_trainer = capsys.readouterr().out
+    assert run(["diagnose", str(tmp_path / "other.jsonl")]) == 1
+    of_another = capsys.readouterr().out
+
+    assert "`max_grad_norm`" in of_a_trainer
+    assert "training.learning_rate" not in of_a_trainer
+    assert "training.learning_rate" in of_another
+    assert "is a Trainer's" in of_another

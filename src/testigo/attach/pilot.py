@@ -16,7 +16,6 @@ from testigo.attach import trainer as about
 from testigo.attach.bench import MOST_ROWS, Bench, StepFailed, set_up
 from testigo.attach.bench import longest as longest_of
 from testigo.attach.keeping import everything_kept
-from testigo.attach.remedies import for_trainers
 from testigo.attach.report import Report
 from testigo.attach.validation import EvalLoss
 from testigo.errors import TestigoError
@@ -29,6 +28,7 @@ from testigo.gates.memory import MemoryEvidence
 from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.resume import ResumeEvidence
 from testigo.gates.trainer import TrainerEvidence
+from testigo.gates.trainer_remedies import for_trainers
 from testigo.gates.trainer_resume import CheckpointEvidence
 from testigo.gates.update import UpdateEvidence
 from testigo.gates.validation import ValidationEvidence

@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 from transformers import TrainerCallback
 
-from testigo.attach.remedies import for_trainers
 from testigo.attach.taps import Taps, trainer_that_calls
+from testigo.gates.trainer_remedies import for_trainers
 from testigo.rules import Finding
 from testigo.watch import Watcher
 

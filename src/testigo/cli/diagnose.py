@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +43,7 @@ def diagnose(
 
     Example: testigo diagnose outputs/checkpoint-500
     """
+    from testigo.gates.trainer_remedies import for_trainers
     from testigo.pilot.verdict import verdict_to_json
     from testigo.watch import all_rules
     from testigo.watch.afterwards import diagnose as judge_log
@@ -49,11 +51,15 @@ def diagnose(
 
     log = read_log(path)
     verdict = judge_log(log, all_rules(), vocabulary_size=vocabulary_size, base_loss=base_loss)
+    if _is_of_a_trainer(log):
+        verdict = replace(verdict, findings=for_trainers(verdict.findings))
     if as_json:
         print_json({**verdict_to_json(verdict), "read": _document(log)})
     else:
         _print_log(log)
         print_verdict(verdict)
+        if verdict.findings and not _is_of_a_trainer(log) and log.path.name != "steps.jsonl":
+            show(_WORDS, style="dim")
     ending(
         checked=f"{len(log.updates)} training losses and {log.n_validations} validations of {short(log.path)}",
         not_checked="rows, tokens, weights and outputs, which a log does not hold",
@@ -61,6 +67,10 @@ def diagnose(
     )
     if not verdict.ok:
         raise typer.Exit(1)
+
+
+def _is_of_a_trainer(log: Log) -> bool:
+    return log.source.startswith("trainer_state")
 
 
 def _document(log: Log) -> dict[str, Any]:
@@ -85,6 +95,4 @@ def _print_log(log: Log) -> None:
     if log.ignored:
         more = f" and {len(log.ignored) - 8} more" if len(log.ignored) > 8 else ""
         show(f"not looked at: {', '.join(log.ignored[:8])}{more}", style="dim")
-    if log.source.startswith("trainer_state"):
-        show(_WORDS, style="dim")
     show()

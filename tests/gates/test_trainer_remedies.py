@@ -6,9 +6,9 @@ import json
 import re
 
 from testigo.attach.pilot import _COLLECTED
-from testigo.attach.remedies import for_trainers
 from testigo.campaign.reference import json_schema_text
 from testigo.gates import gate_rules
+from testigo.gates.trainer_remedies import for_trainers
 from testigo.rules import Finding
 from testigo.watch import all_rules as watch_rules
 from testigo.watch.curve import Curve
