@@ -13,6 +13,9 @@ SILENT: Final = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "DAFT_ANALYTICS_ENABLED": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "WANDB_ERROR_REPORTING": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "GRADIO_ANALYTICS_ENABLED": "False",
 }
 """Set before a library is imported: nothing leaves the machine."""
 

@@ -26,6 +26,7 @@ from testigo.campaign.sections import (
     Training,
     Variant,
 )
+from testigo.campaign.tracking import Track
 from testigo.errors import CampaignError
 
 DEFINES_NO_RESULT = (
@@ -64,8 +65,8 @@ class Campaign(Section):
     """What the campaign runs on."""
     budget: Budget | None = None
     """What may be spent."""
-    track: tuple[Literal["tensorboard"], ...] = Field(default=(), strict=False)
-    """Where curves are also written while a run goes on."""
+    track: Track = Track()
+    """Where curves are also written while a run goes on: a list of names, or of names with options."""
     language: Literal["en", "es", "pt", "fr"] = "en"
     """The report's language."""
     rules: Rules = Field(

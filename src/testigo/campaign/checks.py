@@ -14,6 +14,7 @@ from testigo.campaign.metrics import CLASS_KINDS, METRICS
 from testigo.campaign.sections import BEGIN
 from testigo.campaign.split_checks import split_faults
 from testigo.campaign.task_checks import task_faults
+from testigo.campaign.tracking import secret_faults
 from testigo.campaign.wording import describe, suggestion
 
 _CODE = re.compile(r"[A-Z]\d{3}")
@@ -310,11 +311,14 @@ def _seeds(known: Known) -> Iterator[Fault]:
 
 def _lists(known: Known) -> Iterator[Fault]:
     yield from _repeated(known("data.clean"), ("data", "clean"), "step")
-    yield from _repeated(known("track"), ("track",), "tracker")
     yield from _repeated(known("model.adapter.targets"), ("model", "adapter", "targets"), "module")
     yield from _repeated(known("model.adapter.save_modules"), ("model", "adapter", "save_modules"), "module")
     yield from _repeated(known("budget.days"), ("budget", "days"), "package")
     yield from _repeated(known("rules.files"), ("rules", "files"), "file")
+
+
+def _trackers(known: Known) -> Iterator[Fault]:
+    yield from secret_faults(known("track"))
 
 
 def _repeated(values: Any, place: Place, what: str) -> Iterator[Fault]:
@@ -387,6 +391,7 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     base_faults,
     _seeds,
     _lists,
+    _trackers,
     _money,
     _codes,
     _variant_names,

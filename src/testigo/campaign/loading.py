@@ -20,6 +20,7 @@ from testigo.campaign.known import Known, known_values
 from testigo.campaign.secret_checks import secret_faults
 from testigo.campaign.sections import Variant
 from testigo.campaign.shape import shape_faults
+from testigo.campaign.tracking import with_plain_track
 from testigo.campaign.variants import applied, variant_faults
 from testigo.errors import CampaignError, Problem
 
@@ -32,8 +33,9 @@ def load(path: Path | str) -> Campaign:
     CampaignError
         With every problem of the file, each with its line.
     """
-    document = _with_plain_rules(read_document(Path(path)))
+    document, malformed = with_plain_track(_with_plain_rules(read_document(Path(path))))
     known, faults = _settings(document)
+    faults = [*malformed, *(fault for fault in faults if not (malformed and fault.place == ("track",)))]
     faults += [*secret_faults(document.data), *file_faults(known, document.path.resolve().parent)]
     unreadable = {mark for mark, _ in document.problems}
     problems = [told for fault in faults if (told := _problem(document, fault))[0] not in unreadable]

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from testigo.campaign.campaign import DEFINES_NO_RESULT, Campaign
 from testigo.campaign.metrics import METRICS
+from testigo.campaign.tracking import TRACKERS
 from testigo.campaign.variants import MAY_BE_SET
 from testigo.campaign.wording import expects, keys_of, section_of
 
@@ -26,6 +27,10 @@ def json_schema() -> dict[str, Any]:
     for key in ("$ref", "default"):
         rules.pop(key, None)
     schema["$defs"].pop("Rules", None)
+    track = schema["properties"]["track"]
+    whole = {"$ref": track.pop("$ref")} if "$ref" in track else track.pop("allOf")[0]
+    track.pop("default", None)
+    track["anyOf"] = [{"type": "array", "items": {"anyOf": [{"enum": [*TRACKERS]}, whole]}}, whole]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -54,7 +59,9 @@ def _sections(model: type[BaseModel], start: str) -> Iterator[tuple[str, type[Ba
 def _table(model: type[BaseModel], start: str) -> str:
     lines = ["| key | takes | default | meaning |", "|---|---|---|---|"]
     for key, field in zip(keys_of(model), model.model_fields.values(), strict=True):
-        if section_of(field.annotation) is not None and key != "rules":
+        if key == "track":
+            takes = "a list of names, or of names with options: see [`track`](#track)"
+        elif section_of(field.annotation) is not None and key != "rules":
             several = "a list, see" if "tuple" in str(field.annotation) else "see"
             takes = f"{several} [`{_dotted(start, key)}`](#{_dotted(start, key).replace('.', '')})"
             takes += " or null" if "None" in str(field.annotation) else ""

@@ -12,9 +12,6 @@ from testigo.campaign.document import Place
 from testigo.campaign.fault import Fault
 from testigo.campaign.wording import describe, expects, field_of, keys_of, names_of, section_of, suggestion
 
-_PLANNED = ("wandb", "mlflow", "trackio")
-"""Words that are meant to be understood one day, and are refused until then."""
-
 
 def shape_faults(error: ValidationError, data: Any) -> Iterator[Fault]:
     """Pydantic's findings as faults at places of the file, one for each place."""
@@ -89,9 +86,7 @@ def _wrong_value(place: Place, value: Any) -> Fault:
     action = f"write such a value{_meaning(place)}" if value is not None else "write a value, or remove the key"
     if isinstance(value, str):
         words = [str(word) for word in _literals(annotation)]
-        if value in _PLANNED:
-            action = f"choose another; `{value}` is not in this version"
-        elif words:
+        if words:
             action = suggestion(value, words, f"choose one of {names_of(words)}")
         elif "number" in takes and value.strip().rstrip("%").replace(".", "", 1).isdigit():
             action = "write the number without quotes and signs, a share as 0.1"

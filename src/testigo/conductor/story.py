@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from testigo.campaign import PlannedRun, planned_runs
-from testigo.conductor import deliver, judge, look, measure, train
+from testigo.conductor import deliver, judge, look, measure, tell, train
 from testigo.conductor.grounds import Grounds
 from testigo.corpus import check_seal
 from testigo.errors import WorkspaceError
@@ -42,6 +42,7 @@ def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
     if comparison is not None:
         deliver.export(grounds)
     deliver.dossier(grounds)
+    tell.trackers(grounds)
     return comparison
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from testigo.campaign import Campaign, PlannedRun, planned_runs
 from testigo.conductor.grounds import Grounds
 from testigo.errors import Interrupted, LedgerError, TestigoError, WorkspaceError
+from testigo.ledger import kinds
 from testigo.training import start
 from testigo.training.launchers import HERE, Placement, local
 from testigo.training.order import Order
@@ -62,6 +63,9 @@ def _record(grounds: Grounds, run: str, result: dict[str, Any]) -> None:
     updates, seconds = grounds.progress_of(run) if "updates" not in result else (result["updates"], result["seconds"])
     grounds.ledger.end_run(run, state=result["state"], cause=result["cause"], updates=updates, seconds=seconds)
     grounds.reporter.say(f"run {run}: {result['state']} ({result['cause']})")
+    for name, told in result.get("trackers", {}).items():
+        if told["dropped"] or told["error"]:
+            grounds.record(kinds.TRACKER_LEFT_BEHIND, {"tracker": name, **told}, run=run, about=("tracker",))
 
 
 def at_once(grounds: Grounds) -> int:

@@ -196,7 +196,7 @@ def _libraries() -> Iterator[Link]:
 
 def _extras(campaign: Campaign | None) -> Iterator[Link]:
     """The optional libraries that the campaign's trackers need."""
-    wanted = set(campaign.track if campaign else ())
+    wanted = set(campaign.track.declared if campaign else ())
     for requirement in _requirements():
         extras = [name for name in wanted if requirement.marker and requirement.marker.evaluate({"extra": name})]
         if extras and not requirement.marker.evaluate({"extra": ""}):  # type: ignore[union-attr]

@@ -21,6 +21,7 @@ from testigo.disk import working_in, write_json
 from testigo.errors import exit_code_of
 from testigo.model.starter import is_orphaned
 
+ENDED_WELL = ("completed", "stopped-early")
 if TYPE_CHECKING:
     from testigo.training.loop import Outcome, Session
 
@@ -54,7 +55,7 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
     from testigo.training import replicas
     from testigo.training.loop import Outcome
     from testigo.training.prepare import prepare, session
-    from testigo.watch.trackers import trackers
+    from testigo.watch.trackers import Followers, findings_of, follow
 
     if stop_requested():
         return Outcome("interrupted", "asked to stop before the first update")
@@ -66,8 +67,11 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
     initial = weights_sha256(work.parameters)
     attempt = own.from_first(_count_attempt(folder))
     passed_over = work.resume(attempt)
+    followers = Followers((), folder)
     if own.is_first:
-        work.journal.listeners += trackers(prepared.settings.track, folder, work.journal.steps())
+        if spec.rows is None:  # the pilot's runs are nobody's curves
+            followers = follow(prepared.settings, folder, run=spec.run_id, variant=spec.variant, seed=spec.seed)
+            work.journal.listeners.append(followers)
         resumed = {
             "attempt": attempt,
             "from_update": work.progress.update,
@@ -88,6 +92,9 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
             raise
     result = _result(work, outcome)
     if own.is_first:
+        result["trackers"] = followers.end(well=outcome.state in ENDED_WELL)
+        for finding in findings_of(result["trackers"]):
+            work.journal.finding(finding, work.progress.update)
         write_json(folder / "result.json", result)
     replicas.end()
     return outcome
@@ -99,7 +106,7 @@ def _result(work: Session, outcome: Outcome) -> dict[str, Any]:
     from testigo.model.digest import weights_sha256
 
     progress = work.progress
-    finite = outcome.state in ("completed", "stopped-early")
+    finite = outcome.state in ENDED_WELL
     return {
         "state": outcome.state,
         "cause": outcome.cause,

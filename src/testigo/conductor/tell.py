@@ -1,0 +1,85 @@
+"""What trackers get once a campaign has ended: the exported adapter with its card, and lines that they had missed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from testigo.campaign import PlannedRun, planned_runs
+from testigo.conductor.grounds import ENDED_WELL, Grounds
+from testigo.disk import file_sha256, write_json
+from testigo.errors import Interrupted, TestigoError
+from testigo.training.launchers import local
+from testigo.watch.trackers.complete import Completion
+from testigo.watch.trackers.tracker import STATE
+
+_KEEP_FILES = ("wandb", "mlflow", "trackio")
+_HOLDS_ROWS = "testigo.json"
+"""Of an export: the control inputs, which are rows."""
+
+
+def trackers(grounds: Grounds) -> None:
+    """Tell each tracker of each run what it lacks. None of them can stop the campaign; what fails is said.
+
+    Raises
+    ------
+    Interrupted
+        When somebody asked to stop.
+    """
+    if not grounds.campaign.track.declared:
+        return
+    states = {run.id: run.state for run in grounds.ledger.runs()}
+    for planned in planned_runs(grounds.campaign):
+        run = grounds.spec(planned).run_id
+        with suppress(FileNotFoundError):  # a run from before trackers were declared
+            _complete(grounds, planned, run, well=states.get(run) in ENDED_WELL)
+
+
+def _complete(grounds: Grounds, planned: PlannedRun, run: str, *, well: bool) -> None:
+    folder = grounds.workspace.run(run)
+    known = json.loads((folder / STATE).read_text(encoding="utf-8"))
+    export = folder / "export"
+    digest = file_sha256(export / _HOLDS_ROWS) if export.exists() else ""
+    names = [name for name in grounds.campaign.track.declared if _lacks(name, known, digest)]
+    if not names:
+        return
+    staged = _staged(grounds, folder / ".for-trackers") if digest else {}
+    wanted = Completion(
+        campaign=planned.campaign.to_json(), campaign_folder=str(grounds.campaign.folder), folder=str(folder), run=run,
+        variant=planned.variant, seed=planned.seed, well=well, names=tuple(names), files=staged,
+    )  # fmt: skip
+    grounds.reporter.say(f"trackers: {', '.join(names)} {'get the adapter' if staged else 'are told what they missed'}")
+    try:
+        log = folder / "trackers-log.txt"
+        local.finish("testigo.watch.trackers.complete", str(wanted.write(folder / "trackers-spec.json")), log=log)
+    except Interrupted:
+        raise
+    except (TestigoError, local.WorkerDied) as error:
+        grounds.reporter.say(f"  trackers: {error}")
+        return
+    finally:
+        shutil.rmtree(folder / ".for-trackers", ignore_errors=True)
+    told = json.loads((folder / STATE).read_text(encoding="utf-8"))
+    done = [name for name in names if not told["told"][name]["error"]]
+    write_json(folder / STATE, told | {"files": known.get("files", {}) | dict.fromkeys(done, digest)})
+    for name in set(names) - set(done):
+        grounds.reporter.say(f"  trackers: {name} was left behind: {told['told'][name]['error']}")
+
+
+def _lacks(name: str, known: Mapping[str, Any], digest: str) -> bool:
+    told = known["told"].get(name, {})
+    files = bool(digest) and name in _KEEP_FILES and known.get("files", {}).get(name) != digest
+    return files or bool(told.get("dropped") or told.get("error"))
+
+
+def _staged(grounds: Grounds, place: Path) -> dict[str, str]:
+    """The adapter without its control inputs, which are rows, and the model card beside it."""
+    shutil.rmtree(place, ignore_errors=True)
+    dossier = grounds.workspace.dossier
+    shutil.copytree(dossier / "adapter", place / "adapter", ignore=shutil.ignore_patterns(_HOLDS_ROWS))
+    shutil.copy2(dossier / "MODEL_CARD.md", place / "adapter" / "MODEL_CARD.md")
+    return {"adapter": str(place / "adapter")}
