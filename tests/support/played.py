@@ -41,7 +41,7 @@ def play(campaign: Path, folder: Path, first: int, last: int, *, ends: bool) -> 
             journal.step({"update": update, "validation_loss": 2.0 / update, "validation_tokens": 9, "seconds": 0.1})
         time.sleep(0.02)
     if ends:
-        print(json.dumps(followers.end(well=True)), flush=True)
+        print(json.dumps(followers.end(well=True, grace_seconds=300.0)), flush=True)
         return
     print("played", flush=True)
     time.sleep(600)

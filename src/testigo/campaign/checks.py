@@ -14,7 +14,6 @@ from testigo.campaign.metrics import CLASS_KINDS, METRICS
 from testigo.campaign.sections import BEGIN
 from testigo.campaign.split_checks import split_faults
 from testigo.campaign.task_checks import task_faults
-from testigo.campaign.tracking import secret_faults
 from testigo.campaign.wording import describe, suggestion
 
 _CODE = re.compile(r"[A-Z]\d{3}")
@@ -317,10 +316,6 @@ def _lists(known: Known) -> Iterator[Fault]:
     yield from _repeated(known("rules.files"), ("rules", "files"), "file")
 
 
-def _trackers(known: Known) -> Iterator[Fault]:
-    yield from secret_faults(known("track"))
-
-
 def _repeated(values: Any, place: Place, what: str) -> Iterator[Fault]:
     if not isinstance(values, list | tuple):
         return
@@ -391,7 +386,6 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     base_faults,
     _seeds,
     _lists,
-    _trackers,
     _money,
     _codes,
     _variant_names,

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from testigo.campaign.document import Document, Mark, Place
 from testigo.campaign.fault import Fault
@@ -84,7 +81,6 @@ class Track(Section):
 
 
 _FORM = "a list of trackers, each a name or `NAME: {…}`: " + ", ".join(f"`{name}`" for name in TRACKERS)
-_SECRET_IN_URI = re.compile(r"[?&][^=&]*(token|password|secret|key)=", re.IGNORECASE)
 
 
 def with_plain_track(document: Document) -> tuple[Document, list[Fault]]:
@@ -120,18 +116,3 @@ def with_plain_track(document: Document) -> tuple[Document, list[Fault]]:
             faults.append(Fault(start, _FORM, f"`{item}`", "write a tracker's name"))
     data = {**copy.deepcopy(document.data), "track": whole}
     return replace(document, data=data, keys=keys, values=values), faults
-
-
-def secret_faults(track: Any) -> Iterator[Fault]:
-    """A user's password or token in an address: the file goes into ledger and dossier."""
-    uri = (track.get("mlflow") or {}).get("uri") if isinstance(track, dict) else None
-    if not isinstance(uri, str):
-        return
-    parts = urlsplit(uri)
-    if parts.password is not None or _SECRET_IN_URI.search(uri):
-        yield Fault(
-            ("track", "mlflow", "uri"),
-            "an address without user, password or token: this file goes into the ledger and the dossier",
-            f"`{parts.scheme}://…`, which holds one",
-            "remove it, and set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD where the campaign runs",
-        )

@@ -132,7 +132,8 @@ from mlflow import MlflowClient
 client = MlflowClient(sys.argv[1])
 (experiment,) = client.search_experiments(filter_string="name = 'tiny'")
 (run,) = client.search_runs([experiment.experiment_id])
-history = {name: [point.step for point in client.get_metric_history(run.info.run_id, name)] for name in run.data.metrics}
+points = {name: client.get_metric_history(run.info.run_id, name) for name in run.data.metrics}
+history = {name: [point.step for point in own] for name, own in points.items()}
 files = [file.path for file in client.list_artifacts(run.info.run_id)]
 print("READ" + json.dumps([run.info.status, run.data.tags, run.data.params, history, files]))
 """

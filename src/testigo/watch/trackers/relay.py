@@ -14,7 +14,7 @@ from testigo.watch.trackers.tracker import Told, TrackedRun, Tracker
 
 MOST_WAITING = 1000
 """Lines that may wait for a tracker; more are dropped, counted and said. A line is about 2 KB."""
-GRACE_SECONDS = 20.0
+GRACE_SECONDS = 30.0
 """How long a run's end waits for a tracker."""
 _TRIES = 3
 
