@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
-# How often `make kills` kills, and the seed of its instants.
+# How often `make kills` kills and how many files `make fuzz` damages, and the seed of both.
 N ?= 100
 SEED ?= 0
 # Waiting OpenMP threads must not spin when tests share the cores.
@@ -47,6 +47,9 @@ kills: venv ## kill whole campaigns N times (100) at random instants; about a mi
 
 honesty: venv ## thousands of simulated campaigns with known truth; writes docs/honesty.md, some ten minutes
 	$(BIN)/python benchmarks/honesty.py --processes $(WORKERS)
+
+fuzz: venv ## bring N damaged files (default 100) to every door; another SEED brings others
+	TESTIGO_FUZZ_N=$(N) TESTIGO_FUZZ_SEED=$(SEED) $(BIN)/pytest -q tests/campaigns/test_fuzzing.py
 
 lint: venv
 	$(BIN)/ruff format --check .

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 SHARES = {
     "campaign": 0.25, "rows-jsonl": 0.12, "rows-csv": 0.08, "rows-parquet": 0.12, "trainer-state": 0.06,
-    "steps-csv": 0.06, "steps-jsonl": 0.06, "event-files": 0.06, "checkpoint": 0.07, "dossier": 0.04, "ledger": 0.06,
-    "base": 0.02,
+    "steps-csv": 0.06, "steps-jsonl": 0.06, "event-files": 0.06, "checkpoint": 0.07, "dossier": 0.02, "ledger": 0.06,
+    "base": 0.04,
 }  # fmt: skip
-N_INPUTS = int(os.environ.get("TESTIGO_FUZZ_N", "360"))
+N_INPUTS = int(os.environ.get("TESTIGO_FUZZ_N", "300"))
 SEED = os.environ.get("TESTIGO_FUZZ_SEED")
 HANGS_AFTER_SECONDS = 60
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -21,11 +22,14 @@ def main(specs: list[str]) -> None:
         spec = RunSpec.read(path)
         work = session(spec, prepare(spec, own), path.parent, own)
         work.resume(1)
+        last = int(os.environ.get("STOP_AFTER", "0"))
+        work.stop_requested = lambda progress=work.progress, last=last: bool(last) and progress.update >= last
         outcome = work.run()
         digests = own.gathered(weights_sha256(work.parameters))
         if own.is_first:
             write_json(
-                path.parent / "result.json", {"state": outcome.state, "cause": outcome.cause, "digests": digests}
+                path.parent / "result.json",
+                {"state": outcome.state, "cause": outcome.cause, "digests": digests, "processes": own.n},
             )
     replicas.end()
     replicas.leave(0)

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -64,8 +65,8 @@ def two(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str,
     return places
 
 
-def torchrun(*command: str, **environment: str) -> None:
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *command]
+def torchrun(*command: str, n: int = 2, **environment: str) -> None:
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n), *command]
     done = subprocess.run(run, env={**os.environ, "OMP_NUM_THREADS": "1", **environment}, text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_SECONDS)  # fmt: skip
     assert done.returncode == 0, done.stdout[-6000:]
@@ -95,6 +96,13 @@ def test_two_processes_train_the_run_that_one_trains(
     assert weights.keys() == wanted.keys()
     for name, tensor in wanted.items():
         assert float((weights[name] - tensor).abs().max()) <= 1e-4 * float(tensor.abs().max().clamp(min=1e-3)), name
+    own, others = samples(tmp_path), samples(two[key])
+    assert [line[:2] for line in others] == [line[:2] for line in own], "each prompt once at each validation"
+    assert [line for line in others if line[0] == 0] == [line for line in own if line[0] == 0], "the base is the same"
+
+
+def samples(folder: Path) -> list[tuple[int, str, str]]:
+    return [(line["update"], line["row"], line["output"]) for line in read_lines(folder / "samples.jsonl")]
 
 
 def test_the_last_update_has_fewer_microbatches_than_processes(two: dict[tuple[str, ...], Path]) -> None:
@@ -115,12 +123,19 @@ def test_what_two_processes_saved_goes_on_in_one_and_the_other_way_round(
     name = next(iter(alone.parameters))
     moment = alone.optimizer.state[alone.parameters[name]]["exp_avg"]
     assert torch.equal(moment, kept[f"{name}/exp_avg"])
-    # and a checkpoint of one process is taken up by two: half of the updates here, the rest there
+    # and a checkpoint of one process is taken up by two, and theirs by three: some of the updates each
     half = tiny.session(tmp_path / "half", changes(*key))
-    half.stop_requested = lambda: half.progress.update == 4
+    half.stop_requested = lambda: half.progress.update == 3
     assert half.run().state == "interrupted"
     spec = tiny.spec(changes(*key)).write(tmp_path / "half")
-    torchrun(str(SCRIPT), str(spec))
+    torchrun(str(SCRIPT), str(spec), STOP_AFTER="5")
+    assert json.loads((tmp_path / "half" / "result.json").read_text())["state"] == "interrupted"
+    if strategy == "fsdp":
+        torchrun(str(SCRIPT), str(spec), n=3)
+        assert json.loads((tmp_path / "half" / "result.json").read_text())["processes"] == 3
+    else:
+        assert tiny.session(tmp_path / "half", changes(*key)).resume(3) == ()
+        torchrun(str(SCRIPT), str(spec))
     assert [line["update"] for line in updates(tmp_path / "half")] == list(range(1, last + 1))
     for one, other in zip(updates(two[key]), updates(tmp_path / "half"), strict=True):
         assert other["loss"] == pytest.approx(one["loss"], rel=1e-3)
@@ -155,7 +170,8 @@ def until(condition: Callable[[], bool]) -> None:
 
 def workers() -> list[psutil.Process]:
     every = psutil.Process().children(recursive=True)
-    return [p for p in every if "testigo.training.worker" in " ".join(p.cmdline())]
+    lines = [(p, " ".join(p.cmdline())) for p in every]
+    return [p for p, line in lines if "testigo.training.worker" in line and "torch.distributed.run" not in line]
 
 
 def test_a_process_that_is_killed_ends_the_run_on_all_as_an_interruption(tiny: Tiny, tmp_path: Path) -> None:
@@ -168,6 +184,57 @@ def test_a_process_that_is_killed_ends_the_run_on_all_as_an_interruption(tiny: T
     assert died.value.exit_code == -signal.SIGKILL
     assert workers() == []
     assert not (tmp_path / "result.json").exists()
+
+
+def test_a_process_that_stands_still_ends_the_run_on_all_as_an_interruption(tiny: Tiny, tmp_path: Path) -> None:
+    work = started(tiny, tmp_path)
+    workers()[1].send_signal(signal.SIGSTOP)  # its connections stay open: only its heartbeat is missed
+    with pytest.raises(local.WorkerDied) as died:
+        start.to_end(work)
+    assert died.value.exit_code == -signal.SIGKILL
+    assert workers() == []
+    assert not (tmp_path / "result.json").exists()
+    assert "has been silent for 20 s" in (tmp_path / "log.txt").read_text()
+
+
+def agents(spec: Path, port: int) -> list[subprocess.Popen[bytes]]:
+    """Two machines with one process each, as torchrun's own command line starts them; both are this one."""
+    command = ["--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-id", "tiny"]
+    command += ["--rdzv-endpoint", f"127.0.0.1:{port}", "-m", "testigo.training.worker", str(spec)]
+    return [
+        subprocess.Popen(
+            [sys.executable, "-m", "torch.distributed.run", *command], env={**os.environ, "OMP_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+
+
+def a_free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_two_machines_meet_and_train_the_run_that_one_trains(
+    tiny: Tiny, two: dict[tuple[str, ...], Path], tmp_path: Path
+) -> None:
+    key = ("ddp", "lora", "packed")
+    both = agents(tiny.spec(changes(*key)).write(tmp_path), a_free_port())
+    assert [agent.wait(PATIENCE_SECONDS) for agent in both] == [0, 0]
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert told["state"] == "completed"
+    together = json.loads((two[key] / "result.json").read_text())
+    assert told["final_weights_sha256"] == together["digests"][0], "where processes are is no part of what they make"
+
+
+def test_a_machine_whose_process_dies_ends_the_run_on_all_machines(tiny: Tiny, tmp_path: Path) -> None:
+    both = agents(tiny.spec(LONG).write(tmp_path), a_free_port())
+    until(lambda: len(updates(tmp_path)) >= 12 or any(agent.poll() is not None for agent in both))
+    workers()[0].send_signal(signal.SIGKILL)
+    assert all(agent.wait(PATIENCE_SECONDS) != 0 for agent in both)
+    assert workers() == []
+    assert not (tmp_path / "result.json").exists()
+    assert list((tmp_path / "checkpoints").iterdir()), "from here it goes on"
 
 
 def test_a_run_of_two_processes_that_is_asked_to_stop_saves_and_goes_on_bit_for_bit(tiny: Tiny, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def decode_all(
     max_new_tokens: int,
     batch_size: int,
     on_batch: Callable[[int], object] = lambda n_done: None,
+    agree: Callable[[torch.Tensor], torch.Tensor] = lambda tokens: tokens,
 ) -> tuple[Generated, ...]:
     """Greedy answers in the order of the prompts.
 
@@ -43,6 +44,9 @@ def decode_all(
         Ids, each at least one token long.
     on_batch
         Called with the number of rows done so far.
+    agree
+        The tokens chosen at each step, as all processes that hold a share of the weights shall have them: one that
+        ended a row earlier would leave the others waiting.
     """
     room = {k: min(max_new_tokens, places_of(model) - len(prompt)) for k, prompt in enumerate(prompts)}
     order = sorted((k for k in room if room[k] > 0), key=lambda k: (len(prompts[k]), k))
@@ -60,7 +64,7 @@ def decode_all(
         chosen = order[start : start + batch_size]
         rests = [list(prompts[k][n_prefix:]) for k in chosen]
         limits = [room[k] for k in chosen]
-        answers |= zip(chosen, _decode(model, prefix, n_prefix, rests, set(stop_ids), limits), strict=True)
+        answers |= zip(chosen, _decode(model, prefix, n_prefix, rests, set(stop_ids), limits, agree), strict=True)
         on_batch(len(answers))
     return tuple(answers[k] for k in range(len(prompts)))
 
@@ -72,6 +76,7 @@ def _decode(
     rests: list[list[int]],
     stop_ids: set[int],
     limits: list[int],
+    agree: Callable[[torch.Tensor], torch.Tensor],
 ) -> list[Generated]:
     """One batch, each row up to its own limit [tokens].
 
@@ -99,7 +104,7 @@ def _decode(
         logits_to_keep=last_places.to(device),
         **with_cache(model, cache),
     ).logits  # (rows, last places, vocabulary)
-    tokens = logits[torch.arange(n_rows), row_of.to(device)].argmax(-1).cpu()  # (rows,)
+    tokens = agree(logits[torch.arange(n_rows), row_of.to(device)].argmax(-1).cpu())  # (rows,)
     written: list[list[int]] = [[] for _ in rests]
     ended = [False] * n_rows
     alive = list(range(n_rows))
@@ -127,5 +132,5 @@ def _decode(
             position_ids=(n_prefix + lengths + count)[:, None].to(device),
             **with_cache(model, cache),
         ).logits
-        tokens = logits[:, -1].argmax(-1).cpu()
+        tokens = agree(logits[:, -1].argmax(-1).cpu())
     return [Generated(tuple(ids), "end" if end else "length") for ids, end in zip(written, ended, strict=True)]

@@ -27,8 +27,12 @@ def predict(
     max_new_tokens: int,
     batch_size: int,
     on_batch: Callable[[int], object] = lambda n_done: None,
+    agree: Callable[[torch.Tensor], torch.Tensor] = lambda tokens: tokens,
 ) -> tuple[Prediction, ...]:
-    """Outputs of a split and their scores. Baseline and tuned model go through this one function."""
+    """Outputs of a split and their scores. Baseline and tuned model go through this one function.
+
+    `agree` is that of `decode_all`.
+    """
     if not isinstance(encoder, Encoder):
         return classify(model, encoder, rows, batch_size=batch_size, on_batch=on_batch)
     prompts = [encoder.prompt_ids(row.fields) for row in rows]
@@ -42,6 +46,7 @@ def predict(
             max_new_tokens=max_new_tokens,
             batch_size=batch_size,
             on_batch=on_batch,
+            agree=agree,
         )
     model.train(was_training)
     predictions = []

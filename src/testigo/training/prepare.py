@@ -101,9 +101,10 @@ def session(spec: RunSpec, prepared: Prepared, folder: Path, replicas: Replicas 
     )
     # A part of the rows is what the pilot trains on: it has its own look at outputs.
     chosen = () if spec.rows is not None else fixed_prompts(prepared.rows("validation"), settings.evaluation.samples)
-    # One process takes them; where weights are sharded, none has a model that could.
-    takes = chosen and replicas.is_first and not (replicas.n > 1 and settings.machine.strategy == "fsdp")
-    samples = Samples(chosen, prepared.encoder, settings, folder, device()) if takes else None
+    # One process takes them; where weights are sharded, all do.
+    sharded = replicas.n > 1 and settings.machine.strategy == "fsdp"
+    takes = chosen and (replicas.is_first or sharded)
+    samples = Samples(chosen, prepared.encoder, settings, folder, device(), replicas if sharded else ALONE)
     return Session(
         settings=settings,
         seed=spec.seed,
@@ -114,6 +115,6 @@ def session(spec: RunSpec, prepared: Prepared, folder: Path, replicas: Replicas 
         lay=prepared.lay_out,
         device=device(),
         folder=folder,
-        samples=samples,
+        samples=samples if takes else None,
         replicas=replicas,
     )

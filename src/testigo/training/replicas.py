@@ -19,6 +19,7 @@ from torch.distributed.tensor import DTensor
 
 from testigo.encoding import Batch
 from testigo.model.device import device
+from testigo.training.heartbeat import Heartbeat
 
 T = TypeVar("T")
 
@@ -120,6 +121,9 @@ ALONE = Replicas()
 """A run in one process."""
 
 
+_heartbeats: list[Heartbeat] = []
+
+
 def begin() -> Replicas:
     """Join the processes of a launcher, each on a device of its own: NCCL or RCCL between GPUs, gloo on a CPU."""
     own = Replicas(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
@@ -127,6 +131,8 @@ def begin() -> Replicas:
         if torch.accelerator.is_available():
             torch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))
         dist.init_process_group(dist.get_default_backend_for_device(device()))
+        _heartbeats.append(Heartbeat(own.rank, own.n))
+        _heartbeats[0].start()
     return own
 
 
@@ -134,6 +140,8 @@ def end() -> None:
     """Leave the others, when all have come so far: one that goes early takes the connections of the rest with it."""
     if dist.is_initialized():
         dist.barrier()
+        while _heartbeats:
+            _heartbeats.pop().end()
         dist.destroy_process_group()
 
 

@@ -15,6 +15,7 @@ from testigo.disk import read_lines, write_atomically
 from testigo.evaluation.predict import predict
 from testigo.rules import Finding, judge, load_user_rules
 from testigo.training import optimizer
+from testigo.training.replicas import ALONE, Replicas
 from testigo.watch import Guarded, Outputs, all_rules
 
 FILE = "samples.jsonl"
@@ -32,13 +33,17 @@ def fixed_prompts(rows: Iterable[Row], n: int) -> tuple[Row, ...]:
 
 @dataclass
 class Samples:
-    """Greedy outputs to fixed validation prompts. Nothing here draws a random number or touches a weight."""
+    """Greedy outputs to fixed validation prompts. Nothing here draws a random number or touches a weight.
+
+    Where weights are sharded, all processes compute them together and the first writes.
+    """
 
     rows: Sequence[Row]
     encoder: Any
     settings: Any
     folder: Path
     device: Any
+    replicas: Replicas = ALONE
     _told: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -58,9 +63,10 @@ class Samples:
         A run that goes on keeps those that it has, and knows what it has already told.
         """
         self._told = {line["code"] for line in read_lines(self.folder / "findings.jsonl")}
-        if not self.rows or update > 0 or len(self._base()) == len(self.rows):
+        if not self.rows or update > 0 or self.replicas.from_first(len(self._base()) == len(self.rows)):
             return 0.0
-        write_atomically(self.path, "")
+        if self.replicas.is_first:
+            write_atomically(self.path, "")
         return self._take(model, 0)[1]
 
     def take(self, model: Any, update: int) -> tuple[tuple[Finding, ...], float]:
@@ -68,7 +74,7 @@ class Samples:
         if not self.rows:
             return (), 0.0
         lines, seconds = self._take(model, update)
-        base = self._base()
+        base = self._base() if self.replicas.is_first else []
         if len(base) < len(self.rows):  # a run that began before samples were kept: nothing to hold them against
             return (), seconds
         evidence = [Outputs.from_lines(lines, base), *Guarded.of(self._margins, base, lines, update=update)]
@@ -87,14 +93,16 @@ class Samples:
                 self.rows,
                 max_new_tokens=evaluation.max_new_tokens,
                 batch_size=evaluation.batch_size,
+                agree=self.replicas.from_first,
             )
         fields = ("row", "output", "target", "stop", "token_ids", "scores")
         lines = [
             {"update": update} | {name: getattr(one, name) for name in fields if hasattr(one, name)}
             for one in predictions
         ]
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+        if self.replicas.is_first:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
         return lines, time.perf_counter() - began
 
     def _base(self) -> list[dict[str, Any]]:
