@@ -42,8 +42,8 @@ demo: venv ## one real campaign from file to dossier, in build/demo
 test: venv browser lint ## every check: format, lint, types, layers, tests
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-kills: venv ## kill whole campaigns N times (100) at random instants; about a minute a kill
-	$(BIN)/python tests/campaigns/kills.py $(N) $(SEED)
+kills: venv ## kill whole campaigns N times (100) at random instants, plain and with two processes
+	$(BIN)/python tests/campaigns/kill/kills.py $(N) $(SEED)
 
 honesty: venv ## thousands of simulated campaigns with known truth; writes docs/honesty.md, some ten minutes
 	$(BIN)/python benchmarks/honesty.py --processes $(WORKERS)

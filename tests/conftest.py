@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from browser import Browser
+    from small_disk import Disk
     from tiny import Tiny
 
 
@@ -47,6 +48,22 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 
     torch.set_num_threads(1)
     return classes.images(tmp_path_factory.mktemp("images"))
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[Callable[[int], Disk]]:
+    """A small disk of so many bytes in memory."""
+    from small_disk import Disk
+
+    disks: list[Disk] = []
+
+    def make(n_bytes: int) -> Disk:
+        disks.append(Disk.mounted(tmp_path / f"disk{len(disks)}", n_bytes))
+        return disks[-1]
+
+    yield make
+    for disk in disks:
+        disk.let_go()
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from testigo.errors import WorkspaceError
+from testigo.errors import DiskFull, WorkspaceError
+from testigo.room import is_full, when_there_is_room
 
 
 @contextlib.contextmanager
@@ -20,12 +21,12 @@ def working_in(folder: Path) -> Iterator[None]:
     Raises
     ------
     WorkspaceError
-        For any `OSError`.
+        For any `OSError`; a `DiskFull` where there was no room.
     """
     try:
         yield
     except OSError as error:
-        raise WorkspaceError(
+        raise (DiskFull if is_full(error) else WorkspaceError)(
             expected="files that can be read and written, and room for them",
             found=f"{type(error).__name__}: {error}",
             where=str(folder),
@@ -35,6 +36,10 @@ def working_in(folder: Path) -> Iterator[None]:
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace a file whole or not at all."""
+    when_there_is_room(lambda: _replace(path, text), path.parent)
+
+
+def _replace(path: Path, text: str) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with aside.open("w", encoding="utf-8") as file:
@@ -46,6 +51,22 @@ def write_atomically(path: Path, text: str) -> None:
         aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def append(path: Path, text: str) -> None:
+    """Add whole lines to a file, all of them or, on a disk that is full, none: half a line would spoil the next one."""
+    when_there_is_room(lambda: _add(path, text.encode()), path.parent)
+
+
+def _add(path: Path, content: bytes) -> None:
+    with path.open("ab", buffering=0) as file:
+        before, rest = file.seek(0, os.SEEK_END), memoryview(content)
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+        except OSError:
+            file.truncate(before)
+            raise
 
 
 def write_json(path: Path, document: Any) -> None:

@@ -8,6 +8,7 @@
     ├── EncodingError            what the model would see
     ├── ModelError               base, adapter, precision
     ├── WorkspaceError           folder, disk, another campaign's workspace
+    │   └── DiskFull             no room on the disk: the work waits for some where it can
     ├── LedgerError              the record of what happened
     ├── ResumeRefused            the run on disk is not the run that was asked for
     ├── MissingExtra             an optional library is not installed
@@ -83,6 +84,10 @@ class ModelError(TestigoError):
 
 class WorkspaceError(TestigoError):
     """The workspace folder cannot be used."""
+
+
+class DiskFull(WorkspaceError):
+    """There is no room on the disk."""
 
 
 class LedgerError(TestigoError):
@@ -166,4 +171,4 @@ def reported_in(text: str) -> TestigoError | None:
 
 
 def _kinds() -> list[type[TestigoError]]:
-    return [TestigoError, *TestigoError.__subclasses__()]
+    return [TestigoError, *TestigoError.__subclasses__(), *WorkspaceError.__subclasses__()]

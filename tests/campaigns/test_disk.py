@@ -4,77 +4,127 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import signal
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+import psutil
 from silent import Silent
 
 from testigo.ledger import kinds
+from testigo.room import AGAIN
 
 if TYPE_CHECKING:
+    from small_disk import Disk
     from whole import Answer, Finished, Place
 
-Mount = Callable[[int], Path | None]
+PATIENCE_SECONDS = 300
+WAITS = "waits: the disk is full"
 
 
-@pytest.fixture
-def mount(tmp_path: Path) -> Iterator[Mount]:
-    """A small disk of so many bytes in memory; None where this user may not mount one."""
-    places: list[Path] = []
+class Running:
+    """A campaign that goes on in processes of its own, and what it says meanwhile."""
 
-    def make(n_bytes: int) -> Path | None:
-        place = tmp_path / f"disk{len(places)}"
-        place.mkdir()
-        made = _mount("-t", "tmpfs", "-o", f"size={n_bytes}", "tmpfs", place)
-        places.extend([place] if made else [])
-        return place if made else None
+    def __init__(self, place: Place, log: Path) -> None:
+        self._log = log
+        with log.open("w") as said:
+            self.process = place.start("run", "--json", "--yes", stderr=said)
 
-    yield make
-    for place in places:
-        subprocess.run(["umount", "-l", str(place)], check=True)
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def hears(self, words: str) -> None:
+        """Wait until it says so."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while words not in self.said and self.process.poll() is None:
+            assert time.monotonic() < until, self.said
+            time.sleep(0.02)
+        assert words in self.said, (self.process.returncode, self.said)
+
+    def ends(self) -> int:
+        self.process.communicate(timeout=PATIENCE_SECONDS)
+        assert "Traceback" not in self.said
+        return self.process.returncode
 
 
-def test_a_disk_that_is_full_from_the_start_is_told(tmp_path: Path, mount: Mount) -> None:
+def test_a_full_disk_holds_a_campaign_until_there_is_room_and_it_ends_bit_for_bit(
+    finished: Finished, tmp_path: Path, mount: Callable[[int], Disk]
+) -> None:
+    disk = mount(16 << 20)
+    place = finished.piloted.copy(disk.path / "copy")
+    one = sum(path.stat().st_size for path in _newest(finished.place.only_run).iterdir())
+    filler = disk.fill(but=3 * (one + (64 << 10)))  # the run keeps two and the best, and writes another beside them
+    running = Running(place, tmp_path / "said")
+    running.hears(WAITS)
+    run = place.only_run
+    assert "are needed, in" in running.said, "the forecast says how much, before the first update"
+    assert not (run / "steps.jsonl").exists() or not place.steps(run)
+    filler.unlink()
+    running.hears(AGAIN)
+    until(lambda: len(place.steps(run)) >= 4, running)
+    filler = disk.fill(but=0)
+    until(lambda: running.said.count(WAITS) >= 2, running)
+    filler.unlink()
+    assert running.ends() == 0, running.said
     import whole
 
-    place = whole.make(tmp_path / "fresh")
-    disk = mount(64 << 10)
-    if disk is None:  # files of a limited size stand for a limited disk
-        answer = _limited(place, 4 << 10)
-    else:
-        answer = whole.testigo("run", str(place.file), "--workspace", str(disk / "w"), "--json")
-    assert answer.code == 2, answer
-    assert "Traceback" not in answer.err
-    assert answer.problem["action"]
+    assert whole.weights(place) == whole.weights(finished.place)
+    assert [line["update"] for line in place.steps(run)] == [*range(1, 31)]
+    assert place.testigo("ledger verify", "--json").document["ok"] is True
+    assert [event.body["state"] for event in place.events(kinds.RUN_ENDED)] == ["completed"], "one attempt was enough"
 
 
-def test_a_disk_that_fills_up_while_training_interrupts_the_run_which_then_goes_on_bit_for_bit(
-    finished: Finished, tmp_path: Path, mount: Mount
+def test_a_campaign_that_waits_for_room_ends_as_interrupted_by_a_signal(
+    finished: Finished, tmp_path: Path, mount: Callable[[int], Disk]
 ) -> None:
-    disk = mount(4 << 20)
-    if disk is None:
-        place = finished.piloted.copy(tmp_path / "limited")
-        full = _limited(place, 40 << 10)
-    else:
-        place = finished.piloted.copy(disk / "copy")
-        free = shutil.disk_usage(disk).free
-        (disk / "filler").write_bytes(b"x" * (free - (250 << 10)))
-        full = place.testigo("run", "--json")
-    assert full.code == 2, full
-    assert "Traceback" not in full.err
-    assert any(word in full.problem["found"] for word in ("No space", "space left", "full", "too large")), full.problem
-    (disk or tmp_path).joinpath("filler").unlink(missing_ok=True)
+    disk = mount(16 << 20)
+    place = finished.piloted.copy(disk.path / "copy")
+    running = Running(place, tmp_path / "said")
+    until(lambda: bool(list(place.workspace.glob("runs/*/checkpoints/000003"))), running)
+    filler = disk.fill(but=0)
+    running.hears(WAITS)
+    kept = sorted(path.name for path in (place.only_run / "checkpoints").iterdir() if path.name.isdigit())
+    began = time.monotonic()
+    running.process.send_signal(signal.SIGTERM)
+    assert running.ends() == 3, running.said
+    assert time.monotonic() - began < 30  # the promise
+    assert not _workers(place)
+    still = sorted(path.name for path in (place.only_run / "checkpoints").iterdir() if path.name.isdigit())
+    assert still == kept, "the last good checkpoint stays"
+    filler.unlink()
     assert place.testigo("ledger verify", "--json").document["ok"] is True
     _train(place)
     results = [json.loads((p.only_run / "result.json").read_text()) for p in (place, finished.place)]
     assert results[0]["final_weights_sha256"] == results[1]["final_weights_sha256"]
-    assert [line["update"] for line in place.steps(place.only_run)] == [*range(1, 31)]
     states = [event.body["state"] for event in place.events(kinds.RUN_ENDED)]
     assert states == ["interrupted", "completed"]
+
+
+def test_a_disk_that_is_full_from_the_start_waits_too(tmp_path: Path, mount: Callable[[int], Disk]) -> None:
+    import whole
+
+    place = whole.make(tmp_path / "fresh")
+    disk = mount(64 << 10)
+    (place.folder / "tiny.testigo").symlink_to(disk.path)
+    running = Running(place, tmp_path / "said")
+    running.hears(WAITS)
+    running.process.send_signal(signal.SIGINT)
+    assert running.ends() == 3, running.said
+
+
+def test_a_file_that_may_not_become_larger_is_an_error_in_words(tmp_path: Path) -> None:
+    """No space that somebody frees would help here, so that nothing waits."""
+    import whole
+
+    place = whole.make(tmp_path / "fresh")
+    answer = _limited(place, 4 << 10)
+    assert answer.code == 2, answer
+    assert "Traceback" not in answer.err
+    assert answer.problem["action"]
 
 
 def test_a_workspace_that_cannot_be_made_is_told(tmp_path: Path) -> None:
@@ -86,18 +136,11 @@ def test_a_workspace_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         assert (answer.code, answer.problem["where"]) == (2, folder)
 
 
-def test_a_workspace_that_can_only_be_read_is_read_and_not_run(place: Place, mount: Mount) -> None:
+def test_a_workspace_that_can_only_be_read_is_read_and_not_run(place: Place, mount: Callable[[int], Disk]) -> None:
     before = place.events()
     disk = mount(8 << 20)
-    if disk is not None:
-        frozen = place.copy(disk / "copy")
-        assert _mount("-o", "remount,ro", disk)
-    elif os.geteuid() != 0:
-        frozen = place
-        for path in [place.workspace, *place.workspace.rglob("*")]:
-            path.chmod(0o555 if path.is_dir() else 0o444)
-    else:  # root without mounts: nothing is read-only to it
-        return
+    frozen = place.copy(disk.path / "copy")
+    disk.freeze()
     refused = frozen.testigo("run", "--json")
     assert refused.code == 2, refused
     assert "Traceback" not in refused.err
@@ -120,10 +163,28 @@ def _train(place: Place) -> None:
         to_end(train.train(grounds, planned_runs(campaign)[0]))
 
 
-def _mount(*arguments: str | Path) -> bool:
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        return False
-    return subprocess.run(["mount", *map(str, arguments)], check=False, capture_output=True).returncode == 0
+def until(condition: Callable[[], bool], running: Running) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert running.process.poll() is None, running.said
+        assert time.monotonic() < end, running.said
+        time.sleep(0.005)
+
+
+def _newest(run: Path) -> Path:
+    return max(path for path in (run / "checkpoints").iterdir() if path.name.isdigit())
+
+
+def _workers(place: Place) -> list[psutil.Process]:
+    named = str(place.workspace)
+    return [p for p in psutil.process_iter() if named in " ".join(_command_of(p)) and p.pid != os.getpid()]
+
+
+def _command_of(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def _limited(place: Place, n_bytes: int) -> Answer:

@@ -211,7 +211,7 @@ def test_event_files_of_tensorboard(tmp_path: Path) -> None:
 
 def test_checkpoints(tiny: Tiny, tmp_path: Path) -> None:
     from testigo.disk import file_sha256
-    from testigo.training import checkpoint
+    from testigo.training.soundness import newest_sound
 
     session = tiny.session(tmp_path)
     session.step(1)
@@ -235,7 +235,7 @@ def test_checkpoints(tiny: Tiny, tmp_path: Path) -> None:
         if name != "sums.json":  # damaged before it was summed, or by somebody who sums too
             sums = {known: file_sha256(folder / known) for known in sound if known != "sums.json"}
             (folder / "sums.json").write_text(json.dumps(sums))
-        found, passed_over = checkpoint.newest_whole(session.checkpoints)
+        found, passed_over = newest_sound(session.checkpoints)
         assert found is not None or passed_over[0].why
         try:
             session.resume(2)

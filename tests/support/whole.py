@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import tiny
 from ruamel.yaml import YAML
@@ -78,13 +78,13 @@ class Place:
         named = (*command.split(), str(self.file), "--workspace", str(self.workspace), *options)
         return testigo(*named)
 
-    def start(self, command: str, *options: str) -> subprocess.Popen[str]:
+    def start(self, command: str, *options: str, stderr: int | IO[str] = subprocess.PIPE) -> subprocess.Popen[str]:
         """A command on this campaign in a process group of its own."""
         named = (*command.split(), str(self.file), "--workspace", str(self.workspace), *options)
         return subprocess.Popen(
             [sys.executable, "-m", "testigo", *named], start_new_session=True, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, preexec_fn=_hears_interruptions,
+            stderr=stderr, preexec_fn=_hears_interruptions,
         )  # fmt: skip
 
     def change(self, changes: Mapping[str, Any]) -> None:

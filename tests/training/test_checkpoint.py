@@ -20,6 +20,7 @@ from testigo.errors import ModelError, WorkspaceError
 from testigo.model.digest import weights_sha256
 from testigo.training import checkpoint
 from testigo.training.loop import Session
+from testigo.training.soundness import newest_sound
 
 if TYPE_CHECKING:
     from tiny import Tiny
@@ -74,6 +75,44 @@ def moment(ending: str, value: float) -> Callable[[Path], None]:
     return spoil
 
 
+def renamed(file: str, name: str) -> Callable[[Path], None]:
+    """One tensor under another name, as a foreign tool or another version of a library would write it."""
+
+    def spoil(folder: Path) -> None:
+        tensors = load_file(folder / file)
+        save_file({name.format(key) if k == 0 else key: t for k, (key, t) in enumerate(tensors.items())}, folder / file)
+        reseal(folder)
+
+    return spoil
+
+
+def state(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    """Another cursor, with fitting checksums."""
+
+    def spoil(folder: Path) -> None:
+        told = json.loads((folder / "state.json").read_text())
+        change(told)
+        (folder / "state.json").write_text(json.dumps(told))
+        reseal(folder)
+
+    return spoil
+
+
+def written(name: str, content: bytes) -> Callable[[Path], None]:
+    def spoil(folder: Path) -> None:
+        (folder / name).write_bytes(content)
+        reseal(folder)
+
+    return spoil
+
+
+def folder_instead(folder: Path) -> None:
+    (folder / "weights.safetensors").unlink()
+    (folder / "weights.safetensors").mkdir()
+
+
+PICKLE = b"\x80\x05c__main__\nTrainer\n."
+
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "truncated": (truncate, "weights.safetensors is not what its checksum says"),
     "one bit": (flip, "optimizer.safetensors is not what its checksum says"),
@@ -82,6 +121,36 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "sums cut": (lambda folder: (folder / "sums.json").write_text('{"weights'), "sums.json is not readable"),
     "NaN moment": (moment("/exp_avg", float("nan")), "exp_avg is not finite"),
     "negative moment": (moment("/exp_avg_sq", -1e-9), "negative where it is a square"),
+    "infinite moment": (moment("/exp_avg_sq", float("inf")), "exp_avg_sq is not finite"),
+    "negative count": (moment("/step", -1.0), "negative where it is a square or a count"),
+    "weights missing": (lambda folder: (folder / "weights.safetensors").unlink(), "weights.safetensors is missing"),
+    "optimizer missing": (
+        lambda folder: (folder / "optimizer.safetensors").unlink(),
+        "optimizer.safetensors is missing",
+    ),
+    "folder for a file": (folder_instead, "Is a directory: weights.safetensors"),
+    "empty weights": (written("weights.safetensors", b""), "it is no checkpoint: SafetensorError"),
+    "a pickle": (written("optimizer.safetensors", PICKLE), "it is no checkpoint: SafetensorError"),
+    "a long header": (written("weights.safetensors", b"\xff" * 16), "it is no checkpoint: SafetensorError"),
+    "moment renamed": (renamed("optimizer.safetensors", "module.{}"), "lacks or adds 2 of the moments"),
+    "no moments": (
+        lambda folder: (save_file({}, folder / "optimizer.safetensors"), reseal(folder)),
+        "lacks or adds 84",
+    ),
+    "state is a list": (written("state.json", b"[6]"), "it is no checkpoint: TypeError"),
+    "state cut": (written("state.json", b'{"update": 6, "prog'), "it is no checkpoint: JSONDecodeError"),
+    "no cursor": (state(lambda told: told.pop("progress")), "it is no checkpoint: KeyError: 'progress'"),
+    "half a cursor": (state(lambda told: told["progress"].pop("examples")), "other fields than a run's progress has"),
+    "foreign cursor": (state(lambda told: told["progress"].update(epoch=3)), "other fields than a run's progress has"),
+    "another update": (state(lambda told: told.update(update=4)), "its state is of update 4, its name of 6"),
+    "another cursor": (
+        state(lambda told: told["progress"].update(update=5, best_update=3)),
+        "its progress is of update 5",
+    ),
+    "cursor of words": (state(lambda told: told["progress"].update(examples="many")), "not made of counts"),
+    "best to come": (state(lambda told: told["progress"].update(best_update=9)), "a best update 9 after 6 updates"),
+    "another run's": (state(lambda told: told.update(run="control-s1-0000000000")), "belongs to the run control-s1-0"),
+    "scale of the loss": (state(lambda told: told.update(scaler={"scale": float("nan")})), "scale of the loss is nan"),
 }
 
 
@@ -106,11 +175,11 @@ def test_a_bad_newest_checkpoint_is_passed_over_and_said(
 
 def test_a_bad_newest_checkpoint_never_drives_out_the_good_ones(tiny: Tiny, copy: Path) -> None:
     truncate(copy / "checkpoints" / "000006")
-    run = tiny.session(copy, {**OFTEN, "training.checkpoint": {"every": 1, "keep": 1}})
+    run = tiny.session(copy, {**OFTEN, "training.checkpoint": {"every": 1, "keep": 1}}, run_id=tiny.spec(OFTEN).run_id)
     run.resume(2)
     run.stop_requested = lambda: run.progress.update == 5
     run.run()
-    found, _ = checkpoint.newest_whole(copy / "checkpoints")
+    found, _ = newest_sound(copy / "checkpoints")
     assert found is not None
     assert found.update == 5
 
@@ -184,7 +253,7 @@ def test_checkpoints_are_in_the_order_of_their_numbers(tiny: Tiny, tmp_path: Pat
     run = tiny.session(tmp_path, {"training.checkpoint": {"every": 1, "keep": 1}})
     for update in (999_999, 1_000_000):
         saved(run, update)
-    found, _ = checkpoint.newest_whole(run.checkpoints)
+    found, _ = newest_sound(run.checkpoints)
     assert found is not None
     assert found.update == 1_000_000
     assert names(tmp_path) == ["1000000"]
@@ -215,7 +284,7 @@ def test_a_full_disk_is_an_error_in_words_and_keeps_the_last_good_checkpoint(
     tiny: Tiny, straight: tuple[Path, str], copy: Path, n_bytes: int
 ) -> None:
     shutil.rmtree(copy / "checkpoints" / "000006")
-    run = tiny.session(copy, {**OFTEN, "training.checkpoint": {"every": 2, "keep": 1}})
+    run = tiny.session(copy, {**OFTEN, "training.checkpoint": {"every": 2, "keep": 1}}, run_id=tiny.spec(OFTEN).run_id)
     run.resume(2)
     with files_of_at_most(n_bytes), pytest.raises(WorkspaceError, match="room and permission for a checkpoint"):
         saved(run, 6)
@@ -229,7 +298,7 @@ def test_a_full_disk_is_an_error_in_words_and_keeps_the_last_good_checkpoint(
 def test_a_checkpoint_that_reads_back_otherwise_is_told_and_the_former_stays(
     tiny: Tiny, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = tiny.session(copy, {**OFTEN, "training.checkpoint": {"every": 2, "keep": 1}})
+    run = tiny.session(copy, {**OFTEN, "training.checkpoint": {"every": 2, "keep": 1}}, run_id=tiny.spec(OFTEN).run_id)
     run.resume(2)
     rename = Path.rename
 
@@ -242,7 +311,7 @@ def test_a_checkpoint_that_reads_back_otherwise_is_told_and_the_former_stays(
     with pytest.raises(WorkspaceError, match=r"optimizer\.safetensors is not what its checksum says"):
         saved(run, 8)
     monkeypatch.undo()
-    found, passed = checkpoint.newest_whole(copy / "checkpoints")
+    found, passed = newest_sound(copy / "checkpoints")
     assert found is not None
     assert found.update == 6
     assert [bad.name for bad in passed] == ["000008"]

@@ -238,5 +238,9 @@ def _write(path: Path, marker: dict[str, Any]) -> None:
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
     aside = path.with_name(f"{path.name}.{os.getpid()}")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)  # else the folder would be one with other files
+        raise

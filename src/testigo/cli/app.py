@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -140,7 +141,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """The entry point of `testigo`."""
+    """The entry point of `testigo`. Being asked to end, and a terminal that goes away, are heard as Ctrl-C is."""
+    for name in ("SIGTERM", "SIGHUP"):  # by the first of several processes of a container they would be ignored
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
-import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TypeVar
 
 from testigo.campaign import Campaign, Workspace
 from testigo.conductor.grounds import Grounds
-from testigo.errors import FaultOfTestigo, Interrupted, TestigoError, WorkspaceError
+from testigo.errors import DiskFull, FaultOfTestigo, Interrupted, TestigoError, WorkspaceError
 from testigo.ledger import kinds
+from testigo.room import AGAIN, FULL_WORDS, LITTLE_BYTES, Shortage, free_bytes, is_full, patient, when_there_is_room
 from testigo.training.launchers.local import WorkerDied
 from testigo.training.start import Reporter
 
 # Errors of the place rather than of the program: full, over quota, read-only, not permitted, broken.
 _OF_THE_PLACE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG}
-_FULL_WORDS = ("No space left on device", "Disk quota exceeded", "Read-only file system", "File too large")
-_ALMOST_NOTHING_BYTES = 1 << 20
+_REFUSED_WORDS = ("Read-only file system", "File too large")
+T = TypeVar("T")
 _LAST_WORDS_BYTES = 1 << 16
 
 
@@ -46,11 +47,42 @@ def opened(
         When a worker failed by an error of ours.
     """
     place = Workspace.for_campaign(campaign, given, ledger)
-    place.create(campaign)
-    with _told(place.root), _alone(place.root) if alone else nullcontext(), place.open_ledger(create=True) as record:
+
+    def tell(shortage: Shortage | None) -> None:
+        reporter.say(shortage.words if shortage else AGAIN)
+
+    with (
+        patient(tell) if alone else nullcontext(),
+        _told(place.root),
+        _made(place, campaign, alone),
+        place.open_ledger(create=True) as record,
+    ):
         if not record.events(kind=kinds.WORKSPACE_CREATED):
             record.append(kinds.WORKSPACE_CREATED, {"campaign": campaign.name, "identity": campaign.identity()})
         yield Grounds(campaign, place, record, reporter)
+
+
+@contextmanager
+def _made(place: Workspace, campaign: Campaign, alone: bool) -> Iterator[None]:
+    when_there_is_room(lambda: place.create(campaign), place.root.parent)
+    with _alone(place.root) if alone else nullcontext():
+        yield
+
+
+def carried_on(grounds: Grounds, work: Callable[[], T]) -> T:
+    """Do what goes on where it stopped; while the disk is full it waits, whichever of its processes found that out."""
+
+    def is_for_room(error: Exception) -> bool:
+        return _is_full_worker(error) if isinstance(error, WorkerDied) else is_full(error)
+
+    return when_there_is_room(work, grounds.workspace.root, is_full=is_for_room)
+
+
+def _is_full_worker(died: WorkerDied) -> bool:
+    words = _last_words(died.log)
+    return died.exit_code > 0 and (
+        any(full in words for full in FULL_WORDS) or free_bytes(died.log.parent) < LITTLE_BYTES
+    )
 
 
 @contextmanager
@@ -77,11 +109,12 @@ def _told(root: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _OF_THE_PLACE:
             raise
-        raise _of_place(error.strerror or str(error), Path(str(error.filename or root))) from error
+        where = Path(str(error.filename or root))
+        raise _of_place(error.strerror or str(error), where, full=is_full(error)) from error
 
 
-def _of_place(found: str, where: Path) -> WorkspaceError:
-    return WorkspaceError(
+def _of_place(found: str, where: Path, *, full: bool = False) -> WorkspaceError:
+    return (DiskFull if full else WorkspaceError)(
         expected="room and permission to write",
         found=found,
         where=str(where),
@@ -91,10 +124,10 @@ def _of_place(found: str, where: Path) -> WorkspaceError:
 
 def _of_worker(died: WorkerDied, root: Path) -> TestigoError:
     words = _last_words(died.log)
-    full = next((text for text in _FULL_WORDS if text in words), "")
-    free = shutil.disk_usage(root).free
-    if died.exit_code > 0 and (full or free < _ALMOST_NOTHING_BYTES):
-        return _of_place(full or f"{free} bytes left on the disk", died.log.parent)
+    refused = next((text for text in (*FULL_WORDS, *_REFUSED_WORDS) if text in words), "")
+    if died.exit_code > 0 and (refused or _is_full_worker(died)):
+        found = refused or f"{free_bytes(root)} bytes left on the disk"
+        return _of_place(found, died.log.parent, full=refused not in _REFUSED_WORDS)
     if died.exit_code > 0:
         return FaultOfTestigo(
             expected="a worker that ends well",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from testigo.campaign import PlannedRun, planned_runs
 from testigo.conductor import deliver, judge, look, measure, tell, train
 from testigo.conductor.grounds import Grounds
+from testigo.conductor.opening import carried_on
 from testigo.corpus import check_seal
 from testigo.errors import WorkspaceError
 from testigo.judgement import Comparison
@@ -29,6 +30,10 @@ def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
     Interrupted
         When a run was stopped from outside; the same call goes on.
     """
+    return carried_on(grounds, lambda: _run(grounds, amend))
+
+
+def _run(grounds: Grounds, amend: str | None) -> Comparison | None:
     grounds.ledger.mark_dead(progress=grounds.progress_of)
     state = grounds.register(amend)
     grounds.reporter.say(f"campaign {grounds.campaign.name}: {state} as {grounds.campaign.identity()[:12]}")

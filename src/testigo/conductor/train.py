@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from testigo.campaign import Campaign, PlannedRun, planned_runs
 from testigo.conductor.grounds import Grounds
 from testigo.errors import Interrupted, LedgerError, TestigoError, WorkspaceError
 from testigo.ledger import kinds
+from testigo.room import at_once as without_waiting
 from testigo.training import start
 from testigo.training.launchers import HERE, Placement, local
 from testigo.training.order import Order
@@ -52,7 +53,9 @@ def train(grounds: Grounds, planned: PlannedRun, *, placement: Placement = HERE)
         except (TestigoError, local.WorkerDied, OSError, KeyboardInterrupt, GeneratorExit) as stopped:
             if isinstance(stopped, local.WorkerDied) and stopped.for_memory:
                 return _record(grounds, spec.run_id, {"state": "out-of-memory", "cause": str(stopped)})
-            with suppress(LedgerError):  # a full disk: the next start finds the process gone, and records it then
+            asked = isinstance(stopped, Interrupted | KeyboardInterrupt | GeneratorExit)
+            # On a full disk the next start finds the process gone, and records it then.
+            with suppress(LedgerError, OSError), without_waiting() if asked else nullcontext():
                 _record(grounds, spec.run_id, {"state": "interrupted", "cause": _cause(stopped)})
             if not (isinstance(stopped, local.WorkerDied) and stopped.elsewhere and attempts_left):
                 raise

@@ -18,6 +18,7 @@ from testigo.corpus import open_corpus, open_sealed
 from testigo.disk import working_in, write_atomically, write_json
 from testigo.errors import exit_code_of
 from testigo.model.starter import end_with_starter
+from testigo.room import Notice, patient, when_there_is_room
 
 if TYPE_CHECKING:
     from testigo.model.load import Loaded
@@ -61,7 +62,8 @@ def evaluate(spec: EvaluationSpec) -> None:
         When the disk is full or not writable.
     """
     began = time.perf_counter()
-    with working_in(Path(spec.out)):
+    out = Path(spec.out)
+    with working_in(out), patient(Notice(out)):
         _evaluate(spec, began)
 
 
@@ -88,7 +90,8 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
     rows = open_sealed(corpus) if spec.split == "test" else corpus.rows(spec.split)
 
     def on_batch(n_done: int) -> None:
-        (out / PROGRESS).write_text(json.dumps({"done": n_done, "of": len(rows)}))
+        told = json.dumps({"done": n_done, "of": len(rows)})
+        when_there_is_room(lambda: (out / PROGRESS).write_text(told), out)
 
     on_batch(0)
     evaluation = settings.evaluation

@@ -21,6 +21,7 @@ from testigo.ledger.process import process_is_alive, this_process
 from testigo.ledger.runs import Run, check_transition, fold, known
 from testigo.ledger.sqlite import SqliteStore
 from testigo.ledger.table import Store, events_table, head_of
+from testigo.room import when_there_is_room
 
 _events = events_table
 Progress = Callable[[str], tuple[int | None, float | None]]
@@ -324,7 +325,8 @@ class Ledger:
 
         event = self._store.write(write)
         if event is not None and self._store.anchor is not None:
-            advance(self._store.anchor, Head(event.number, event.digest))
+            anchor, head = self._store.anchor, Head(event.number, event.digest)
+            when_there_is_room(lambda: advance(anchor, head), anchor.parent)
         return event
 
     def _refuse_to_build_on_a_loss(self, connection: sa.Connection) -> None:

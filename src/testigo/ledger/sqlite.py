@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 from testigo.errors import LedgerError
 from testigo.ledger.anchor import Head, begin, head_path
 from testigo.ledger.table import FORMAT, T, metadata, newer_format, not_a_ledger
+from testigo.room import LITTLE_BYTES, free_bytes, is_full, when_there_is_room
 
 APPLICATION_ID: Final = 0x54455354  # "TEST", written into the file's header: SQLite's own mark of whose file it is
 
@@ -57,19 +58,35 @@ class SqliteStore:
         """Make tables, triggers and anchor of a new ledger, or see that an existing file is one of ours."""
         if self.read(self._is_ready):
             return
-        with _explained(self.path):
-            self._switch_to_wal()
+
+        def switch() -> None:
+            with _explained(self.path):
+                self._switch_to_wal()
+
+        when_there_is_room(switch, self.path.parent, is_full=self._is_full)
         self.write(self._make)
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Run work in a transaction that sees one state of the ledger."""
-        with _explained(self.path), self._engine.begin() as connection:
-            return work(connection)
+
+        def read() -> T:
+            with _explained(self.path), self._engine.begin() as connection:
+                return work(connection)
+
+        return when_there_is_room(read, self.path.parent, is_full=self._is_full)
+
+    def _is_full(self, error: Exception) -> bool:
+        """SQLite says "I/O error" where it finds no room for the files that it puts beside the table."""
+        return is_full(error) or ("disk I/O error" in str(error) and free_bytes(self.path.parent) < LITTLE_BYTES)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run work in a transaction that holds the head of the chain: one writer at a time, over all processes."""
-        with _explained(self.path), self._engine.execution_options(writes=True).begin() as connection:
-            return work(connection)
+
+        def write() -> T:
+            with _explained(self.path), self._engine.execution_options(writes=True).begin() as connection:
+                return work(connection)
+
+        return when_there_is_room(write, self.path.parent, is_full=self._is_full)
 
     def missing_guards(self, connection: sa.Connection) -> tuple[str, ...]:
         """The names of the guarding triggers that somebody dropped or replaced."""

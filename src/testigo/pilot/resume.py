@@ -20,6 +20,7 @@ from testigo.pilot.bench import Bench
 from testigo.training import checkpoint
 from testigo.training.launchers import local
 from testigo.training.prepare import session
+from testigo.training.soundness import bad_moments
 from testigo.training.spec import RunSpec
 
 N_UPDATES = 4
@@ -87,7 +88,7 @@ def compare(straight: Path, stopped: Path, *, device: str) -> ResumeEvidence:
         optimizer_equal=optimizer,
         max_loss_difference=difference,
         grade="bit for bit" if bits else "within tolerance" if difference <= TOLERANCE else "differs",
-        bad_moments=checkpoint.bad_moments(checkpoint.read(straight / "checkpoints" / last).optimizer),
+        bad_moments=bad_moments(checkpoint.read(straight / "checkpoints" / last).optimizer),
         passed_over=tuple(p["checkpoint"] for p in resumed["passed_over"]),
     )
 

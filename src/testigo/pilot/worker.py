@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from testigo.disk import write_json
+from testigo.disk import working_in, write_json
 from testigo.errors import exit_code_of
 from testigo.gates.duplicates import duplicates_from, near_across
 from testigo.gates.evidence import Evidence, to_json
@@ -30,6 +30,7 @@ from testigo.pilot.balance import balance
 from testigo.pilot.bench import Bench
 from testigo.pilot.phases import OutOfMemory, Phases
 from testigo.pilot.verdict import ALONE
+from testigo.room import Notice, patient
 from testigo.training.launchers.local import WorkerDied, interrupted
 from testigo.training.prepare import Prepared, prepare, session
 from testigo.training.spec import RunSpec
@@ -199,7 +200,8 @@ def main(arguments: list[str]) -> int:
 
 def _run(spec: Path) -> None:
     try:
-        run(spec)
+        with working_in(spec.parent), patient(Notice(spec.parent)):
+            run(spec)
     except WorkerDied as died:  # that of the resume
         if died.exit_code > 0:
             raise

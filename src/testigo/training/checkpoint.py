@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,13 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from testigo.disk import file_sha256, sync_folder
-from testigo.errors import ModelError, WorkspaceError
+from testigo.errors import DiskFull, ModelError, WorkspaceError
 from testigo.model.prepare import fill
 from testigo.model.sharding import like, whole
+from testigo.room import is_full
 
-_FILES = ("weights.safetensors", "optimizer.safetensors", "state.json")
-
-
-@dataclass(frozen=True)
-class PassedOver:
-    """A checkpoint that could not be used, and why."""
-
-    name: str
-    why: str
+FILES = ("weights.safetensors", "optimizer.safetensors", "state.json")
+_REPLACED = ".replaced"
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,7 @@ def save(
     moments: Mapping[str, torch.Tensor],
     state: dict[str, Any],
 ) -> Path:
-    """Write a checkpoint and prove by reading it back that it is whole.
+    """Write a checkpoint and prove by reading it back from the disk that it is whole.
 
     Parameters
     ----------
@@ -75,26 +69,22 @@ def save(
     aside = folder / f".{final.name}.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for left in folder.glob(".[0-9]*"):  # by a worker that was killed while it saved
-            shutil.rmtree(left)
+        _sweep(folder)
         aside.mkdir()
-        save_file(dict(weights), aside / _FILES[0])
-        save_file(dict(moments), aside / _FILES[1])
-        (aside / _FILES[2]).write_text(json.dumps({**state, "update": update}, sort_keys=True), encoding="utf-8")
-        sums = {name: file_sha256(aside / name) for name in _FILES}
+        save_file(dict(weights), aside / FILES[0])
+        save_file(dict(moments), aside / FILES[1])
+        told = {**state, "update": update, "moments": sorted(moments)}
+        (aside / FILES[2]).write_text(json.dumps(told, sort_keys=True), encoding="utf-8")
+        sums = {name: file_sha256(aside / name) for name in FILES}
         (aside / "sums.json").write_text(json.dumps(sums), encoding="utf-8")
         for path in aside.iterdir():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+            _to_the_disk(path)
         sync_folder(aside)
-        if final.exists():
-            shutil.rmtree(final)
-        aside.rename(final)
-        sync_folder(folder)
+        _put(aside, final)
         fault = fault_of(final)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(aside, ignore_errors=True)
-        raise WorkspaceError(
+        raise (DiskFull if is_full(error) else WorkspaceError)(
             expected="room and permission for a checkpoint",
             found=f"{type(error).__name__}: {error}",
             where=str(folder),
@@ -110,11 +100,38 @@ def save(
     return final
 
 
+def _to_the_disk(path: Path) -> None:
+    """Written through, and out of the system's memory: what is read next is what the disk has kept."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _put(aside: Path, final: Path) -> None:
+    """Give a checkpoint its name. One of the same update goes only when the new one has its place."""
+    old = final.with_name(f"{final.name}{_REPLACED}")
+    if final.exists():
+        final.rename(old)
+    aside.rename(final)
+    sync_folder(final.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a worker left that was killed while it saved; a checkpoint whose place is still empty comes back."""
+    for old in folder.glob(f"*{_REPLACED}"):
+        place = old.with_name(old.name.removesuffix(_REPLACED))
+        shutil.rmtree(old) if place.exists() else old.rename(place)
+    for left in folder.glob(".[0-9]*"):
+        shutil.rmtree(left)
+
+
 def fault_of(folder: Path) -> str | None:
     """Why a checkpoint folder is not whole; None when it is."""
     try:
         sums = json.loads((folder / "sums.json").read_text(encoding="utf-8"))
-        for name in _FILES:
+        for name in FILES:
             if not (folder / name).exists():
                 return f"{name} is missing"
             if file_sha256(folder / name) != sums[name]:
@@ -128,49 +145,16 @@ def fault_of(folder: Path) -> str | None:
 
 def prune(folder: Path, *, keep: int, best_update: int | None) -> None:
     """Delete the oldest beyond `keep`; the last and the best always stay."""
-    names = _names(folder)
+    names = names_in(folder)
     for name in names[: max(len(names) - keep, 0)]:
         if best_update is None or int(name) != best_update:
             shutil.rmtree(folder / name)
 
 
-def newest_whole(
-    folder: Path, fault_in: Callable[[Mapping[str, Any]], str | None] = lambda state: None
-) -> tuple[Checkpoint | None, tuple[PassedOver, ...]]:
-    """The newest checkpoint that is whole and plausible, and those that were passed over on the way to it.
-
-    Parameters
-    ----------
-    fault_in
-        What else is wrong with a checkpoint's state.
-    """
-    passed: list[PassedOver] = []
-    for name in reversed(_names(folder)):
-        why = fault_of(folder / name)
-        if why is None:
-            try:
-                checkpoint = read(folder / name)
-                why = _implausible(checkpoint) or fault_in(checkpoint.state)
-                if why is None and checkpoint.update == int(name):
-                    return checkpoint, tuple(passed)
-                why = why or f"state.json says update {checkpoint.update}"
-            except (ValueError, LookupError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
-                why = f"it was not written well: {type(error).__name__}"
-        passed.append(PassedOver(name, why))
-    return None, tuple(passed)
-
-
-def set_aside(folder: Path, passed_over: Sequence[PassedOver]) -> None:
-    """Rename what cannot be used: it counts no longer, and stays to be looked at."""
-    for bad in passed_over:
-        shutil.rmtree(folder / f"{bad.name}.passed-over", ignore_errors=True)
-        (folder / bad.name).rename(folder / f"{bad.name}.passed-over")
-
-
 def read(folder: Path) -> Checkpoint:
     """A checkpoint that is known to be whole."""
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    return Checkpoint(state["update"], load_file(folder / _FILES[0]), load_file(folder / _FILES[1]), state)
+    return Checkpoint(state["update"], load_file(folder / FILES[0]), load_file(folder / FILES[1]), state)
 
 
 def restore(checkpoint: Checkpoint, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> None:
@@ -179,15 +163,22 @@ def restore(checkpoint: Checkpoint, parameters: Mapping[str, nn.Parameter], opti
     Raises
     ------
     ModelError
-        When a name is missing or unexpected, on either side: nothing loads as zeros in silence.
+        When a name is missing or unexpected on either side, or a shape differs: nothing loads as zeros in silence.
     """
     where = f"the checkpoint of update {checkpoint.update}"
     fill(parameters, checkpoint.weights, where=where)
-    unexpected = sorted({key.rpartition("/")[0] for key in checkpoint.optimizer} - parameters.keys())
-    if unexpected:
+    owners = {key: key.rpartition("/")[0] for key in checkpoint.optimizer}
+    unexpected = sorted(set(owners.values()) - parameters.keys())
+    shapes = [
+        key
+        for key, value in checkpoint.optimizer.items()
+        if owners[key] in parameters and value.ndim and value.shape != parameters[owners[key]].shape
+    ]
+    if unexpected or shapes:
+        faults = {"unexpected": unexpected, "of another shape": sorted(shapes)}
         raise ModelError(
             expected="moments of the tensors that this campaign trains",
-            found=f"{len(unexpected)} unexpected: {', '.join(unexpected[:5])}",
+            found="; ".join(f"{len(names)} {kind}: {', '.join(names[:5])}" for kind, names in faults.items() if names),
             where=where,
             action="resume with the settings that made the checkpoint",
         )
@@ -217,23 +208,13 @@ def optimizer_tensors(
     }
 
 
-def _names(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
+    """The folders of whole checkpoints, by their names alone, in the order of their updates."""
     found = folder.iterdir() if folder.is_dir() else ()
     return sorted((path.name for path in found if path.name.isdigit() and path.is_dir()), key=int)
 
 
-def bad_moments(optimizer: Mapping[str, torch.Tensor]) -> tuple[str, ...]:
-    """Names of moments that are not finite, or negative where they are squares."""
-    return tuple(
-        name
-        for name, tensor in optimizer.items()
-        if not bool(torch.isfinite(tensor).all()) or (name.endswith("/exp_avg_sq") and bool((tensor < 0).any()))
-    )
-
-
-def _implausible(checkpoint: Checkpoint) -> str | None:
-    for name, tensor in checkpoint.weights.items():
-        if not bool(torch.isfinite(tensor).all()):
-            return f"the weights {name} are not finite"
-    bad = bad_moments(checkpoint.optimizer)
-    return f"{bad[0]} is not finite, or negative where it is a square" if bad else None
+def settle(folder: Path) -> None:
+    """Put back what a kill in the moment of a replacement left without its name."""
+    if folder.is_dir():
+        _sweep(folder)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from testigo.disk import read_lines, write_atomically
+from testigo.disk import append, read_lines, write_atomically
 from testigo.rules import Finding
 
 
@@ -50,16 +50,14 @@ class Journal:
             kept = [line for line in lines if line["update"] <= update]
             rest = [line for line in lines if line["update"] > update]
             if rest:
-                with (self.folder / f"{name}.attempt-{attempt}.jsonl").open("a", encoding="utf-8") as file:
-                    file.writelines(_line(line) for line in rest)
+                append(self.folder / f"{name}.attempt-{attempt}.jsonl", "".join(_line(line) for line in rest))
                 put_aside += rest
             if path.exists():  # also drops a last line that a kill cut in two
                 write_atomically(path, "".join(_line(line) for line in kept))
         return put_aside
 
     def _append(self, name: str, line: Mapping[str, Any]) -> None:
-        with (self.folder / name).open("a", encoding="utf-8") as file:
-            file.write(_line(line))
+        append(self.folder / name, _line(line))
 
 
 def _line(values: Mapping[str, Any]) -> str:

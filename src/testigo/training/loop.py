@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,24 +25,20 @@ from testigo.training.by_hand import CAUSE, is_asked
 from testigo.training.journal import Journal
 from testigo.training.loss import NOTHING, SplitLoss, n_choices, row_losses, split_loss, token_losses
 from testigo.training.order import Order, microbatches, seed_of
-from testigo.training.progress import Progress, fault_in
+from testigo.training.progress import Outcome, Progress, Stopped
 from testigo.training.proofs import drift_of, told_of_passed_over, unlike_record
 from testigo.training.replay import trace_origin
 from testigo.training.replicas import ALONE, Counts, Part, Replicas
 from testigo.training.samples import Samples
+from testigo.training.saving import Saver
+from testigo.training.soundness import PassedOver, newest_sound, set_aside
 from testigo.watch import Origin, Watcher, all_rules
 
 # A scaler that skips this many updates in a row has met a divergence, not an overflow: from the default scale of 2**16
 # twenty halvings end below 1, where no gradient of a sound model overflows.
 MAX_SKIPS_IN_A_ROW = 20
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended, in the ledger's words."""
-
-    state: str
-    cause: str
+HOLD_SECONDS = 0.05
+"""Between two looks at a checkpoint that holds the training."""
 
 
 @dataclass
@@ -68,6 +65,7 @@ class Session:
     replicas: Replicas = ALONE
     samples: Samples | None = None
     origin: Origin | None = None
+    run_id: str = ""
 
     def __post_init__(self) -> None:
         training = self.settings.training
@@ -81,6 +79,9 @@ class Session:
         self.journal = Journal(self.folder)
         self.recorded: dict[int, dict[str, Any]] = {}
         self.checkpoints = self.folder / "checkpoints"
+        self.saver = Saver(self.checkpoints, keep=training.checkpoint.keep, run=self.run_id)
+        if self.samples is not None:
+            self.samples.on_batch = lambda n_done: self._heed()
 
     # ---- one update -------------------------------------------------------------------------------------------
 
@@ -136,6 +137,7 @@ class Session:
         """
         measured = NOTHING
         for part in parts:
+            self._heed()
             torch.manual_seed(seed_of(self.seed, update, part.number))
             if self.replicas.n > 1:  # the walk over all modules is for shards alone
                 synchronise_gradients(self.model, part is parts[-1])
@@ -208,11 +210,10 @@ class Session:
         batches = [ordered[start : start + size] for start in range(0, len(ordered), size)]
         shared = self.replicas.share(batches)
         precision = optimizer.autocast(self.settings.model.precision, self.device)
-        packs, counts = (self.lay_out(rows) for _, rows, _ in shared), [counts for _, _, counts in shared]
+        packs, counts = (self._heeded(rows) for _, rows, _ in shared), [counts for _, _, counts in shared]
         own = split_loss(self.model, packs, counts=counts, autocast=precision)
         measured = sum(self.replicas.gathered(own), NOTHING)
         progress, loss = self.progress, measured.nats_per_token
-        progress.weigh(loss)
         elapsed = time.perf_counter() - began
         progress.seconds += elapsed
         return {
@@ -223,25 +224,29 @@ class Session:
         }
 
     def save(self) -> None:
-        """A checkpoint of this moment, whole whatever the number of processes; older ones go after it was read back."""
+        """A checkpoint of this moment, whole on the disk when this returns."""
+        self.begin_save()
+        self.saver.finish()
+
+    def begin_save(self) -> None:
+        """A checkpoint of this moment, whatever the number of processes; it is written while the training goes on."""
         if self.replicas.is_first or is_sharded(self.parameters.values()):  # shards are gathered by all at once
             weights = checkpoint.weight_tensors(self.parameters)
             moments = checkpoint.optimizer_tensors(self.parameters, self.optimizer)
         if self.replicas.is_first:
             state = {"progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
-            checkpoint.save(self.checkpoints, self.progress.update, weights, moments, state)
-            checkpoint.prune(
-                self.checkpoints, keep=self.settings.training.checkpoint.keep, best_update=self.progress.best_update
-            )
-        self.replicas.wait()
+            self.saver.begin(self.progress.update, weights, moments, state, self.progress.best_update)
         self.saved_update = self.progress.update
 
-    def resume(self, attempt: int) -> tuple[checkpoint.PassedOver, ...]:
+    def resume(self, attempt: int) -> tuple[PassedOver, ...]:
         """Go back to the newest whole checkpoint, or to the very start. Returns the checkpoints passed over."""
-        found, passed_over = checkpoint.newest_whole(self.checkpoints, fault_in)
+        if self.replicas.is_first:
+            checkpoint.settle(self.checkpoints)
+        self.replicas.wait()
+        found, passed_over = newest_sound(self.checkpoints, self.run_id)
         if found is not None:
             checkpoint.restore(found, self.parameters, self.optimizer)
-            self.progress = Progress(**found.state["progress"])
+            self.progress = Progress.from_json(found.state["progress"])
             self.saved_update = found.update
             self.seconds_before = self.progress.seconds
             if self.scaler.is_enabled():
@@ -251,7 +256,7 @@ class Session:
             return passed_over
         aside = self.journal.cut_after(self.progress.update, attempt)
         self.recorded = {line["update"]: line for line in aside if "loss" in line}
-        checkpoint.set_aside(self.checkpoints, passed_over)
+        set_aside(self.checkpoints, passed_over)
         if passed_over:
             self._record(told_of_passed_over(passed_over))
         return passed_over
@@ -260,39 +265,91 @@ class Session:
 
     def run(self) -> Outcome:
         """Train until the plan is done, a rule stops the run, or somebody asks to stop."""
-        training = self.settings.training
-        every = checkpoint.due_every(training.checkpoint.every, self.order.n_updates)
-        watcher = self._watcher()
+        with self.saver:
+            return self._run()
+
+    def _run(self) -> Outcome:
+        watcher, progress = self._watcher(), self.progress
+        self._forecast()
         self.model.train()
         if self.samples is not None:
-            self.progress.seconds += self.samples.begin(self.model, self.progress.update)
-        while self.progress.update < self.order.n_updates:
+            with suppress(Stopped):
+                progress.seconds += self.samples.begin(self.model, progress.update)
+        while progress.update < self.order.n_updates or progress.owes_validation:
             if ended := self._patience_ended():
                 return Outcome("stopped-early", ended)
-            if self.replicas.any(self.stop_requested()):
-                if self.saved_update != self.progress.update:
-                    self.save()
+            if self._asked_to_stop():
+                if self.saved_update != progress.update or progress.owes_validation:
+                    self.begin_save()
                 return Outcome("interrupted", "asked to stop")
-            line = self.step(self.progress.update + 1)
-            outcome = self._diverged(line) or self._drifted() or self._unlike_record(line)
-            stops = self._told(line, partial(watcher.feed, line))
-            if outcome or stops:
-                self._trace(line)
-                return outcome or Outcome("diverged", f"{stops[0].code} {stops[0].name}: {stops[0].observed}")
-            update, by_hand = self.progress.update, self.replicas.any(is_asked(self.folder))
-            last, improved = by_hand or update == self.order.n_updates, False
-            if last or (training.validate_every and update % training.validate_every == 0):
-                line = self.validate()
-                found = self._sample(line)
-                self._told(line, partial(watcher.feed, line), found)
-                if not math.isfinite(line["validation_loss"]):
-                    return Outcome("diverged", f"the validation loss is {line['validation_loss']} at update {update}")
-                improved = self.progress.best_update == update
-            if improved or last or self._patience_ended() or update % every == 0:
-                self.save()
-            if by_hand and update < self.order.n_updates:
-                return Outcome("stopped-early", CAUSE)
+            with suppress(Stopped):  # what was begun is left; the next look at the signal saves what was done before
+                outcome = self._validated(watcher) if progress.owes_validation else self._updated(watcher)
+                if outcome:
+                    return outcome
         return Outcome("completed", f"{self.order.n_updates} updates")
+
+    def _updated(self, watcher: Watcher) -> Outcome | None:
+        """One update, what is found in it, and its checkpoint where no validation comes first."""
+        line = self.step(self.progress.update + 1)
+        outcome = self._diverged(line) or self._drifted() or self._unlike_record(line)
+        stops = self._told(line, partial(watcher.feed, line))
+        if outcome or stops:
+            self._trace(line)
+            return outcome or Outcome("diverged", f"{stops[0].code} {stops[0].name}: {stops[0].observed}")
+        every = self.settings.training.validate_every
+        self.progress.owes_validation = self._is_last() or bool(every and self.progress.update % every == 0)
+        if not self.progress.owes_validation and self._is_due():
+            self.begin_save()
+        return None
+
+    def _validated(self, watcher: Watcher) -> Outcome | None:
+        """The validation after an update, and its checkpoint."""
+        progress = self.progress
+        line = self.validate()
+        found = self._sample(line)
+        self._told(line, partial(watcher.feed, line), found)
+        if not math.isfinite(line["validation_loss"]):
+            return Outcome("diverged", f"the validation loss is {line['validation_loss']} at update {progress.update}")
+        progress.weigh(line["validation_loss"])
+        progress.owes_validation = False
+        last = self._is_last()
+        if progress.best_update == progress.update or last or self._patience_ended() or self._is_due():
+            self.begin_save()
+        return Outcome("stopped-early", CAUSE) if last and progress.update < self.order.n_updates else None
+
+    def _is_last(self) -> bool:
+        """Whether this update ends the run: the plan is done, or a person has asked for it."""
+        return self.replicas.any(is_asked(self.folder)) or self.progress.update == self.order.n_updates
+
+    def _is_due(self) -> bool:
+        every = checkpoint.due_every(self.settings.training.checkpoint.every, self.order.n_updates)
+        return self.progress.update % every == 0
+
+    def _forecast(self) -> None:
+        """Whether the disk holds what this run will keep; waits for room where it does not."""
+        if self.replicas.is_first:
+            one = sum(3 * p.numel() * p.element_size() for p in self.parameters.values())  # AdamW keeps two moments
+            self.saver.forecast(one, self.order.n_updates - self.progress.update)
+
+    def _asked_to_stop(self) -> bool:
+        """Whether somebody asked one of the processes to stop; all of them wait here while a checkpoint holds them."""
+        while True:
+            holds = self.replicas.is_first and self.saver.holds_the_training
+            seen = self.replicas.gathered((self.stop_requested(), holds))
+            if any(stop for stop, _ in seen):
+                return True
+            if not any(held for _, held in seen):
+                return False
+            time.sleep(HOLD_SECONDS)
+
+    def _heed(self) -> None:
+        """In the middle of an update or a validation: a process that is alone leaves it when it was asked to stop."""
+        if self.replicas.n == 1 and self.stop_requested():
+            raise Stopped
+
+    def _heeded(self, rows: Sequence[AnyRow]) -> Batch:
+        self._heed()
+        return self.lay_out(rows)
 
     def _watcher(self) -> Watcher:
         """A watcher that has seen what the run's earlier attempts wrote."""

@@ -117,4 +117,5 @@ def session(spec: RunSpec, prepared: Prepared, folder: Path, replicas: Replicas 
         folder=folder,
         samples=samples if takes else None,
         replicas=replicas,
+        run_id=spec.run_id,
     )

@@ -1,16 +1,24 @@
-"""Where a run stands, as a checkpoint carries it beside weights and moments."""
+"""Where a run stands, and how it ended."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
+
+_COUNTS = ("update", "worse_validations", "skips_in_a_row", "supervised_tokens", "examples")
 
 
 @dataclass
 class Progress:
-    """What a run has done so far, and how its validations went."""
+    """Where a run stands: what a checkpoint carries beside weights and moments.
+
+    Attributes
+    ----------
+    owes_validation
+        Whether the validation that is due after this update was not finished: it comes first when the run goes on.
+    """
 
     update: int = 0
     best_loss: float = math.inf
@@ -20,6 +28,7 @@ class Progress:
     supervised_tokens: int = 0
     examples: int = 0
     seconds: float = 0.0
+    owes_validation: bool = False
 
     def weigh(self, validation_loss: float) -> None:
         """A new best, or one more validation that was none."""
@@ -28,24 +37,41 @@ class Progress:
         else:
             self.worse_validations += 1
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """As a checkpoint holds it.
 
-_WHOLE = ("update", "worse_validations", "skips_in_a_row", "supervised_tokens", "examples")
+        Raises
+        ------
+        ValueError
+            When it cannot be where a run stands; the words say why.
+        """
+        own = {field.name for field in fields(cls)}
+        if (
+            not isinstance(values, Mapping)
+            or not values.keys() <= own
+            or not own - {"owes_validation"} <= values.keys()
+        ):
+            told = sorted(set(values) ^ own) if isinstance(values, Mapping) else type(values).__name__
+            raise ValueError(f"other fields than a run's progress has: {told}")
+        if not all(type(values[name]) is int and values[name] >= 0 for name in _COUNTS):
+            raise ValueError("a progress that is not made of counts")
+        measured = (values["best_loss"], values["seconds"])
+        if not all(type(value) in (int, float) and not math.isnan(value) for value in measured):
+            raise ValueError("a progress that measures with what is no number")
+        best = values["best_update"]
+        if best is not None and not (type(best) is int and 0 < best <= values["update"]):
+            raise ValueError(f"a best update {best} after {values['update']} updates")
+        return cls(**values)
 
 
-def fault_in(state: Mapping[str, Any]) -> str | None:
-    """What keeps the state of a checkpoint from being that of a run; None when it is one.
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, in the ledger's words."""
 
-    A checksum says that a file is as it was written, not that it was written well.
-    """
-    progress = state.get("progress")
-    if not isinstance(progress, dict) or not isinstance(state.get("scaler"), dict):
-        return "state.json has no progress or no scaler"
-    known = {field.name for field in fields(Progress)}
-    if progress.keys() != known:
-        return f"state.json has other fields than {', '.join(sorted(known))}"
-    numbers = [*(progress[name] for name in _WHOLE), progress["best_update"] or 0]
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        return "state.json counts with what is no whole number"
-    if not all(isinstance(progress[name], int | float) for name in ("best_loss", "seconds")):
-        return "state.json measures with what is no number"
-    return None if progress["update"] == state.get("update") else "state.json tells of two updates"
+    state: str
+    cause: str
+
+
+class Stopped(Exception):
+    """Somebody asked to stop in the middle of an update or a validation: what was begun is left, nothing has moved."""

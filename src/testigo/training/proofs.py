@@ -12,8 +12,8 @@ from testigo.gates.update import UpdateEvidence, replicas_agree
 from testigo.model.digest import weights_sha256
 from testigo.model.sharding import is_sharded
 from testigo.rules import Finding, judge
-from testigo.training.checkpoint import PassedOver
 from testigo.training.replicas import Replicas
+from testigo.training.soundness import PassedOver
 
 DIGESTS_EVERY = 25
 """Updates between two comparisons of the weights that processes hold alike; the first two are compared too."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from testigo.corpus import Row
-from testigo.disk import read_lines, write_atomically
+from testigo.disk import append, read_lines, write_atomically
 from testigo.evaluation.predict import predict
 from testigo.rules import Finding, judge, load_user_rules
 from testigo.training import optimizer
@@ -44,6 +44,7 @@ class Samples:
     folder: Path
     device: Any
     replicas: Replicas = ALONE
+    on_batch: Callable[[int], object] = lambda n_done: None
     _told: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -94,6 +95,7 @@ class Samples:
                 max_new_tokens=evaluation.max_new_tokens,
                 batch_size=evaluation.batch_size,
                 agree=self.replicas.from_first,
+                on_batch=self.on_batch,
             )
         fields = ("row", "output", "target", "stop", "token_ids", "scores")
         lines = [
@@ -101,8 +103,7 @@ class Samples:
             for one in predictions
         ]
         if self.replicas.is_first:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+            append(self.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
         return lines, time.perf_counter() - began
 
     def _base(self) -> list[dict[str, Any]]:

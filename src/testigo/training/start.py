@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from testigo.room import Heard
 from testigo.training import launchers
 from testigo.training.launchers import HERE, Placement, local
 from testigo.training.launchers.placement import OnStart
@@ -84,19 +85,21 @@ def train(
     command = ["testigo.training.worker", str(spec)]
     if placement.processes > 1:
         command = ["testigo.training.launchers.torchrun", str(placement.processes), str(spec)]
+    waits = Heard(folder, reporter.say)
     worker = launchers.start(placement, *command, log=folder / "log.txt", on_start=on_start)
     try:
-        yield from _heard(worker, listen)
+        yield from _heard(worker, listen, waits)
     except local.WorkerDied:
         if _told(folder).get("state", "interrupted") == "interrupted":
             raise  # else one of several processes has told how the run ended
     return _told(folder)
 
 
-def _heard(worker: Work[None], listen: Callable[[], None]) -> Work[None]:
+def _heard(worker: Work[None], listen: Callable[[], None], waits: Heard) -> Work[None]:
     try:
         for _ in worker:
             listen()
+            waits.look()
             yield
     finally:
         worker.close()
@@ -147,8 +150,9 @@ def follow(
                 reporter.progress(step, len(told["phases"]), len(told["of"]), told["now"])
 
     reporter.progress(step, 0, 0, "the model is loaded")
+    waits = Heard(spec.parent, reporter.say)
     worker = launchers.start(placement, module, str(spec), log=spec.with_name("log.txt"), on_start=_unheard)
-    yield from _heard(worker, listen)
+    yield from _heard(worker, listen, waits)
 
 
 def _unheard(pid: int, host: str | None) -> None:

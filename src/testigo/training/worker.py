@@ -12,18 +12,22 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from testigo.disk import working_in, write_json
-from testigo.errors import exit_code_of
+from testigo.errors import TestigoError, exit_code_of
 from testigo.model.starter import is_orphaned
+from testigo.room import Notice, is_full, patient
 
 ENDED_WELL = ("completed", "stopped-early")
 if TYPE_CHECKING:
-    from testigo.training.loop import Outcome, Session
+    from testigo.rules import Finding
+    from testigo.training.loop import Session
+    from testigo.training.progress import Outcome
+    from testigo.training.replicas import Replicas
 
 
 def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
@@ -38,10 +42,16 @@ def run(spec_path: Path, *, stop: threading.Event) -> Outcome:
         When the disk is full or not writable.
     """
     folder = spec_path.parent
+
+    def stop_requested() -> bool:
+        return stop.is_set() or is_orphaned()
+
     with working_in(folder), (folder / "worker.lock").open("w") as lock:
-        if os.environ.get("RANK", "0") == "0":  # of several processes of one run the first holds it
+        is_first = os.environ.get("RANK", "0") == "0"
+        if is_first:  # of several processes of one run the first holds it
             fcntl.flock(lock, fcntl.LOCK_EX)
-        return _train(spec_path, stop_requested=lambda: stop.is_set() or is_orphaned())
+        with patient(Notice(folder) if is_first else lambda shortage: None, stop_requested):
+            return _train(spec_path, stop_requested=stop_requested)
 
 
 def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
@@ -53,8 +63,9 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
     from testigo.model.device import is_out_of_memory, platform_description
     from testigo.model.digest import weights_sha256
     from testigo.training import replicas
-    from testigo.training.loop import Outcome
+    from testigo.training.checkpoint import names_in
     from testigo.training.prepare import prepare, session
+    from testigo.training.progress import Outcome
     from testigo.watch.trackers import Followers, findings_of, follow
 
     if stop_requested():
@@ -90,14 +101,36 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
         if own.n > 1:  # the others wait for this process and cannot be asked: its word ends the run
             write_json(folder / "result.json", _result(work, outcome))
             raise
+    except (OSError, TestigoError) as error:
+        if not (is_full(error) and stop_requested()):
+            raise
+        kept = names_in(work.checkpoints)
+        outcome = Outcome(
+            "interrupted", f"asked to stop while the disk was full; update {int(kept[-1]) if kept else 0} is kept"
+        )
     result = _result(work, outcome)
     if own.is_first:
         result["trackers"] = followers.end(well=outcome.state in ENDED_WELL)
-        for finding in findings_of(result["trackers"]):
-            work.journal.finding(finding, work.progress.update)
-        write_json(folder / "result.json", result)
+        found = findings_of(result["trackers"])
+    _tell(own, work, result, found if own.is_first else ())
     replicas.end()
     return outcome
+
+
+def _tell(own: Replicas, work: Session, result: dict[str, Any], found: Sequence[Finding]) -> None:
+    """Write how the run ended. On a disk that is full an interruption is told by the exit code alone."""
+    try:
+        for finding in found:
+            work.journal.finding(finding, work.progress.update)
+        if own.is_first:
+            write_json(work.folder / "result.json", result)
+    except OSError as error:
+        if not is_full(error) or result["state"] != "interrupted":
+            raise
+        if own.n > 1:  # the others wait where this process left them, and are ended with it
+            from testigo.training.replicas import leave
+
+            leave(3)
 
 
 def _result(work: Session, outcome: Outcome) -> dict[str, Any]:
@@ -117,6 +150,7 @@ def _result(work: Session, outcome: Outcome) -> dict[str, Any]:
         "trained": trained(work.model).to_json(),
         "trained_names": list(work.parameters),
         "seconds": progress.seconds - work.seconds_before,
+        "saving_seconds": work.saver.seconds,
         "supervised_tokens": progress.supervised_tokens,
         "examples": progress.examples,
         "origin": asdict(work.origin) if work.origin is not None else None,
