@@ -63,6 +63,9 @@ def test_a_full_disk_holds_a_campaign_until_there_is_room_and_it_ends_bit_for_bi
     run = place.only_run
     assert "are needed, in" in running.said, "the forecast says how much, before the first update"
     assert not (run / "steps.jsonl").exists() or not place.steps(run)
+    (told,) = place.testigo("status", "--json").document["runs"]
+    assert told["state"] == "running"
+    assert told["cause"].startswith(WAITS)
     filler.unlink()
     running.hears(AGAIN)
     until(lambda: len(place.steps(run)) >= 4, running)

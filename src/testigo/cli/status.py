@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
+from testigo.room import Notice
 
 if TYPE_CHECKING:
     from testigo.campaign.workspace import Workspace
@@ -65,6 +66,8 @@ def _now(workspace: Workspace, run: Run) -> RunNow:
         updates = max(updates, int(step.get("update", 0)))
         if run.process is not None and process_is_alive(run.process) is False:
             state, cause = "interrupted", "its process is gone"
+        elif shortage := Notice.read(workspace.run(run.id)):
+            cause = f"waits: the disk is full ({shortage})"
     return RunNow(run.id, run.variant, run.seed, state, cause, updates, step.get("loss"))
 
 

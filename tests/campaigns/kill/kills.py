@@ -1,9 +1,10 @@
 """`testigo run` killed again and again, at seeded random instants over all its phases, and started again each time.
 
-``python tests/campaigns/kill/kills.py N [SEED]`` kills N times, in as many campaigns as that takes, every other one
-trained by two processes, and compares each one's weights with those of a campaign that was never killed.
+``python tests/campaigns/kill/kills.py N [SEED] [--cold]`` kills N times, in as many campaigns as that takes, every
+other one trained by two processes, and compares each one's weights with those of a campaign that was never killed.
 
-A kill costs a start of what it ended, so that campaigns are killed many times each. The tests kill a few times.
+A kill costs a start of what it ended, most of which is loading torch: processes are begun with that done (`warm`),
+unless `--cold` asks for those that a user starts. The tests kill a few of these.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ import psutil
 if TYPE_CHECKING:
     from whole import Place
 
-WHOM = ("all", "conductor", "worker", "youngest", "asked")
+WHOM = ("all", "conductor", "worker", "youngest", "asked", "ended")
+ASKED = {"asked": signal.SIGINT, "ended": signal.SIGTERM}
 POLL_SECONDS = 0.003
 AHEAD = 4
 """So many of the next kills are looked out for: where a later phase is seen, the former are over."""
@@ -40,7 +42,7 @@ GIVE_UP_SECONDS = 1800.0
 class Kill:
     """When and whom: as soon as a phase is seen, then after a while [s]; everybody, or one process of them.
 
-    `asked` is no kill: the conductor gets what Ctrl-C sends.
+    `asked` and `ended` are no kills: the conductor gets what Ctrl-C sends, and what a machine that is taken away sends.
     """
 
     phase: str
@@ -169,8 +171,8 @@ def _kill(conductor: psutil.Process, whom: str) -> bool:
     """Whether there was somebody to kill."""
     with suppress(psutil.NoSuchProcess):
         below = conductor.children(recursive=True)
-        if whom == "asked":
-            conductor.send_signal(signal.SIGINT)
+        if whom in ASKED:
+            conductor.send_signal(ASKED[whom])
             return True
         everybody = [conductor, *below]
         doomed = {"all": everybody, "conductor": [conductor], "worker": below[:1], "youngest": below[-1:]}[whom]
@@ -239,11 +241,11 @@ def main(n_kills: int, seed: int) -> None:
         while sum(n_killed.values()) < n_kills:
             number = next(numbers)
             processes = 1 + number % 2
-            planned = random_kills(random.Random(f"{seed} {number}"))[: n_kills - sum(n_killed.values())]
+            planned = random_kills(random.Random(f"{seed} {number}"))
             print(f"campaign {number}, {processes} processes", flush=True)
             place = whole.make(Path(folder) / str(number), PROCESSES[processes])
             killed = survive(place, planned, lambda text: print(text, flush=True)).killed
-            n_killed[processes] += sum(kill.whom != "asked" for kill in killed)
+            n_killed[processes] += sum(kill.whom not in ASKED for kill in killed)
             check_whole(place, expected[processes], N_UPDATES)
             shutil.rmtree(place.folder)
             print(f"  killed {sum(n_killed.values())} times in {time.monotonic() - began:.0f} s", flush=True)
@@ -255,4 +257,9 @@ def main(n_kills: int, seed: int) -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
-    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    if "--cold" not in sys.argv:
+        import warm
+
+        warm.begin()
+    n_kills, seed, *_ = [*(int(given) for given in sys.argv[1:] if given.isdigit()), 0]
+    main(n_kills, seed)
