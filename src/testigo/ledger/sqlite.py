@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import time
@@ -20,6 +21,9 @@ from testigo.ledger.table import FORMAT, T, metadata, newer_format, not_a_ledger
 from testigo.room import LITTLE_BYTES, free_bytes, is_full, when_there_is_room
 
 APPLICATION_ID: Final = 0x54455354  # "TEST", written into the file's header: SQLite's own mark of whose file it is
+
+# An interruption that comes while a connection closes is raised; the pool's own words about it are a traceback.
+logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
 
 _EFFECTIVE: Final = os.access in os.supports_effective_ids
 _ELSEWHERE: Final = "give the path of a ledger.sqlite, or of a file that does not exist yet"
