@@ -150,7 +150,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "cursor of words": (state(lambda told: told["progress"].update(examples="many")), "not made of counts"),
     "best to come": (state(lambda told: told["progress"].update(best_update=9)), "a best update 9 after 6 updates"),
     "another run's": (state(lambda told: told.update(run="control-s1-0000000000")), "belongs to the run control-s1-0"),
-    "scale of the loss": (state(lambda told: told.update(scaler={"scale": float("nan")})), "scale of the loss is nan"),
+    "a scaler": (
+        state(lambda told: told.update(scaler={"scale": 1.0})),
+        "the scaler of the loss has 1 fields, 0 are known",
+    ),
 }
 
 

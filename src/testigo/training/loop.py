@@ -243,7 +243,7 @@ class Session:
         if self.replicas.is_first:
             checkpoint.settle(self.checkpoints)
         self.replicas.wait()
-        found, passed_over = newest_sound(self.checkpoints, self.run_id)
+        found, passed_over = newest_sound(self.checkpoints, self.run_id, self.scaler.state_dict())
         if found is not None:
             checkpoint.restore(found, self.parameters, self.optimizer)
             self.progress = Progress.from_json(found.state["progress"])

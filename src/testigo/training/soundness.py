@@ -25,17 +25,21 @@ class PassedOver:
     why: str
 
 
-def newest_sound(folder: Path, run: str | None = None) -> tuple[Checkpoint | None, tuple[PassedOver, ...]]:
+def newest_sound(
+    folder: Path, run: str | None = None, scaler: Mapping[str, Any] | None = None
+) -> tuple[Checkpoint | None, tuple[PassedOver, ...]]:
     """The newest checkpoint that can be gone on from, and those that were passed over on the way to it.
 
     Parameters
     ----------
     run
         Whose checkpoints they have to be; None takes those of any run.
+    scaler
+        A state with the fields that the scaler of the loss has to have; None takes any.
     """
     passed: list[PassedOver] = []
     for name in reversed(checkpoint.names_in(folder)):
-        found = _sound(folder / name, run)
+        found = _sound(folder / name, run, scaler)
         if isinstance(found, Checkpoint):
             return found, tuple(passed)
         passed.append(PassedOver(name, found))
@@ -59,25 +63,25 @@ def bad_moments(optimizer: Mapping[str, torch.Tensor]) -> tuple[str, ...]:
     )
 
 
-def _sound(folder: Path, run: str | None) -> Checkpoint | str:
+def _sound(folder: Path, run: str | None, scaler: Mapping[str, Any] | None) -> Checkpoint | str:
     """A checkpoint, or why it cannot be gone on from."""
     if why := checkpoint.fault_of(folder):
         return why
     try:
         read = checkpoint.read(folder)
-        return next(_doubts(read, int(folder.name), run), None) or read
+        return next(_doubts(read, int(folder.name), run, scaler), None) or read
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SafetensorError) as error:
         return f"it is no checkpoint: {type(error).__name__}: {error}"
 
 
-def _doubts(read: Checkpoint, number: int, run: str | None) -> Iterator[str]:
+def _doubts(read: Checkpoint, number: int, run: str | None, scaler: Mapping[str, Any] | None) -> Iterator[str]:
     if read.update != number:
         yield f"its state is of update {read.update}, its name of {number}"
     if run is not None and read.state.get("run", run) != run:
         yield f"it belongs to the run {read.state['run']}"
     if Progress.from_json(read.state["progress"]).update != number:
         yield f"its progress is of update {read.state['progress']['update']}"
-    yield from _of_the_scaler(read.state["scaler"])
+    yield from _of_the_scaler(read.state["scaler"], scaler)
     for name, tensor in read.weights.items():
         if not bool(torch.isfinite(tensor).all()):
             yield f"the weights {name} are not finite"
@@ -87,7 +91,9 @@ def _doubts(read: Checkpoint, number: int, run: str | None) -> Iterator[str]:
         yield f"{name} is not finite, or negative where it is a square or a count"
 
 
-def _of_the_scaler(state: Mapping[str, Any]) -> Iterator[str]:
+def _of_the_scaler(state: Mapping[str, Any], own: Mapping[str, Any] | None) -> Iterator[str]:
     """An empty state is that of a scaler that is switched off."""
+    if own is not None and state.keys() != own.keys():
+        yield f"the scaler of the loss has {len(state)} fields, {len(own)} are known"
     if state and not (math.isfinite(state["scale"]) and state["scale"] > 0):
         yield f"the scale of the loss is {state['scale']}"
