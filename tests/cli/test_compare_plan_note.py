@@ -191,6 +191,28 @@ def test_plan_lays_the_measurements_on_days_with_cost(
     assert "everything fits" in out
 
 
+def test_plan_writes_a_page_a_picture_a_calendar_and_the_table_of_gpus(
+    campaign: Path, evaluated: Workspace, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    measured(evaluated, campaign)
+    names = {name: tmp_path / name for name in ("plan.html", "plan.svg", "plan.ics", "gpus.toml")}
+    document = answer(
+        capsys, "plan", campaign, "--write-gpus", names["gpus.toml"], "--gpus", names["gpus.toml"],
+        "--html", names["plan.html"], "--picture", names["plan.svg"],
+        "--calendar", names["plan.ics"], "--start", "2026-12-01T09:00:00",
+    )  # fmt: skip
+    assert document["gpus"][0]["basis"].startswith("no estimate: the table has no row for")
+    page = names["plan.html"].read_text(encoding="utf-8")
+    assert "The pieces in time" in page
+    assert "<script" not in page
+    assert names["plan.svg"].read_text(encoding="utf-8").startswith("<svg")
+    assert "DTSTART:20261201T" in names["plan.ics"].read_text(encoding="utf-8")
+    assert document["written"] == [str(names[name]) for name in ("plan.html", "plan.svg", "plan.ics")]
+    out, _ = words(capsys, "plan", campaign, "--gpus", "builtin")
+    assert "On other GPUs: no estimate" in out
+    assert answer(capsys, "plan", campaign, "--html", tmp_path / "no" / "x.html", code=2)["problems"]
+
+
 def test_plan_refuses_days_that_are_none(
     campaign: Path, evaluated: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:

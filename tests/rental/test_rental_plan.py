@@ -27,12 +27,24 @@ def test_every_piece_is_the_written_arithmetic_times_the_margin() -> None:
     assert seconds == {
         "pilot": 600,
         "baseline": 30 + 200,
-        "control, seed 0": 60 + 50_000 + 3_000 + 200,
+        "control, seed 0": 30 + 50_000 + 3_000,
+        "control, seed 0, evaluation": 30 + 200,
         "resume reserve": 30 + 2_000,
         "sealed test": 2 * (30 + 100),
         "export and fresh reading": 75,
     }
     assert plan.seconds == pytest.approx(2 * sum(seconds.values()))
+    assert plan.measured_seconds == pytest.approx(sum(seconds.values()))
+
+
+def test_a_trained_model_answers_as_fast_as_the_pilot_measured_and_not_as_the_base() -> None:
+    learned = replace(MEASURED, seconds_per_answered_row=0.5, samples_seconds=4)
+    plan = plan_rental(learned, RUNS[:1], baseline_rows=100, test_rows=10, margin=1.0)
+    seconds = {piece.name: piece.seconds for piece in plan.pieces}
+    assert seconds["baseline"] == 30 + 200
+    assert seconds["control, seed 0"] == 30 + 4 + 50_000 + 3_000
+    assert seconds["control, seed 0, evaluation"] == 30 + 50
+    assert seconds["sealed test"] == 60 + 20 + 5
 
 
 def test_the_last_variants_last_seed_falls_out_first() -> None:

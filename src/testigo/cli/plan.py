@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import statistics
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
-from testigo.disk import read_lines
 from testigo.errors import CampaignError, WorkspaceError
 
 if TYPE_CHECKING:
-    from testigo.campaign import Campaign, PlannedRun
+    from testigo.campaign import Campaign
     from testigo.campaign.workspace import Workspace
-    from testigo.rental import Measured, RunWork
+    from testigo.rental import Held, RentalPlan
+    from testigo.rental.gpus import Offer, Piloted
 
 _DAYS = (3.0, 7.0, 30.0)
 
@@ -31,17 +31,42 @@ def plan(
     margin: Annotated[
         float | None, typer.Option("--margin", metavar="X", help="All measured time is multiplied by it.", min=1)
     ] = None,
+    gpus: Annotated[
+        str | None,
+        typer.Option("--gpus", metavar="TABLE", help="Compare the GPUs of a table: `builtin`, or a file of yours."),
+    ] = None,
+    write_gpus: Annotated[
+        Path | None,
+        typer.Option("--write-gpus", metavar="FILE", help="Write the built-in table of GPUs, to be edited."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the plan as a page with its picture.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Write the picture of the pieces in time (SVG).")
+    ] = None,
+    calendar: Annotated[
+        Path | None, typer.Option("--calendar", metavar="FILE", help="Write the pieces as a calendar file (.ics).")
+    ] = None,
+    start: Annotated[
+        datetime | None, typer.Option("--start", help="When the calendar begins; now when not given.")
+    ] = None,
     workspace: WorkspaceFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Say what the campaign takes in time and money, what fits into 3, 7 and 30 days, and what falls out first.
 
-    Example: testigo plan campaign.yaml --days 3 --days 7 --price 2.10
-    """
-    from testigo.campaign import load, planned_runs
-    from testigo.campaign.workspace import Workspace
-    from testigo.rental import MARGIN, plan_rental
+    Where runs have been done, what was planned before them stands beside what they took.
 
+    Example: testigo plan campaign.yaml --days 3 --days 7 --price 2.10 --html plan.html --calendar plan.ics
+    """
+    from testigo.campaign import load
+    from testigo.campaign.workspace import Workspace
+    from testigo.rental import NotMeasured
+    from testigo.rental.gpus import offers, read_table, table_text
+
+    if write_gpus is not None:
+        _write(write_gpus, table_text())
     found = Workspace.find(campaign, workspace)
     file = campaign if campaign.is_file() else found.campaign_path
     if file is None or not file.is_file():
@@ -52,32 +77,30 @@ def plan(
             action="give the campaign file, with --workspace for the folder",
         )
     loaded = load(file)
-    sizes = _sizes(found, file)
-    measured, sources = _measured(found, file, sizes)
-    budget = loaded.budget
-    runs = [_work(planned, sizes) for planned in planned_runs(loaded)]
+    table = read_table(None if gpus == "builtin" else Path(gpus)) if gpus else ()
     try:
-        result = plan_rental(
-            measured,
-            runs,
-            baseline_rows=sizes.validation,
-            test_rows=sizes.test,
-            checkpoint_every=_checkpoint_every(loaded, runs[0].updates),
-            days=days or (budget.days if budget else _DAYS),
-            price_per_hour=price if price is not None else budget.price_per_hour if budget else None,
-            currency=(budget.currency or "") if budget else "",
-            margin=margin or MARGIN,
+        wanted = _wanted(loaded, days, price, margin)
+        result, sources = _planned(found.root, loaded, wanted)
+        compared = (
+            offers(_pilots(found.root, loaded, wanted), table, price_per_hour=wanted["price_per_hour"]) if table else []
         )
+        held = _held(found, loaded, wanted)
+    except NotMeasured as missing:
+        command = f"testigo {missing.needs} {short(file)}"
+        raise WorkspaceError(
+            expected=missing.what, found="none yet", where=str(found.root), action=command
+        ) from missing
     except ValueError as error:
         raise CampaignError(
             expected="days above 0", found=str(error), where="--days", action="give a number of days such as 3"
         ) from error
+    written = _files(result, loaded, compared, html=html, picture=picture, calendar=calendar, start=start)
     if as_json:
-        print_json({**result.to_json(), "measured": sources})
+        print_json(_document(result, sources, compared, held) | {"written": [str(path) for path in written]})
     else:
-        show_table(("package", "time used", "cost", "what fits"), result.package_rows())
-        show()
-        show_table(("piece", "time", "how"), result.piece_rows())
+        _show(result, compared, held)
+        for path in written:
+            show(f"written: {short(path)}")
     ending(
         checked=f"measured: {'; '.join(f'{name} from {where}' for name, where in sources.items())}",
         not_checked="whether another machine is as fast: run its own pilot there",
@@ -85,83 +108,160 @@ def plan(
     )
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Rows of the splits, from the corpus that was built last."""
+def _wanted(campaign: Campaign, days: list[float] | None, price: float | None, margin: float | None) -> dict[str, Any]:
+    """What the command line says, else the campaign, else the usual."""
+    from testigo.rental import MARGIN
 
-    train: int
-    validation: int
-    test: int
-
-
-def _sizes(workspace: Workspace, file: Path) -> Sizes:
-    manifests = sorted((workspace.root / "corpus").glob("*/manifest.json"), key=lambda path: path.stat().st_mtime)
-    if not manifests:
-        raise _not_yet("the rows of the corpus", workspace, f"testigo baseline {short(file)}")
-    splits = json.loads(manifests[-1].read_text(encoding="utf-8"))["splits"]
-    return Sizes(*(int(splits.get(name, {}).get("rows", 0)) for name in ("train", "validation", "test")))
+    budget = campaign.budget
+    return {
+        "days": days or (budget.days if budget else _DAYS),
+        "price_per_hour": price if price is not None else budget.price_per_hour if budget else None,
+        "currency": (budget.currency or "") if budget else "",
+        "margin": margin or MARGIN,
+    }
 
 
-def _work(planned: PlannedRun, sizes: Sizes) -> RunWork:
-    from testigo.rental import RunWork
+def _planned(
+    root: Path, campaign: Campaign, wanted: dict[str, Any], *, pilot: Path | None = None, with_runs: bool = True
+) -> tuple[RentalPlan, dict[str, str]]:
+    from testigo.rental import checkpoint_every, measured_in, plan_rental, sizes_in, work_of
 
-    training, processes = planned.campaign.training, planned.campaign.machine.processes
-    per_update = training.microbatch * training.accumulation * processes
-    updates = training.updates or max(1, -(-int(sizes.train * (training.epochs or 1)) // per_update))
-    validations = updates // training.validate_every if training.validate_every else 1
-    every = _checkpoint_every(planned.campaign, updates)
-    return RunWork(planned.variant, planned.seed, updates, max(validations, 1), max(updates // every, 1))
-
-
-def _checkpoint_every(campaign: Campaign, updates: int) -> int:
-    """The rule of `checkpoint: {every: auto}`; the training room, which says it too, would import torch."""
-    every = campaign.training.checkpoint.every
-    return every if isinstance(every, int) else 50 if updates < 500 else 200 if updates > 2000 else 100
-
-
-def _measured(workspace: Workspace, file: Path, sizes: Sizes) -> tuple[Measured, dict[str, str]]:
-    """Times from the pilot and the baseline, and from real runs where there are some; and where each came from."""
-    from testigo.rental import Measured
-
-    pilots = sorted((workspace.root / "pilot").glob("*/phases.json"), key=lambda path: path.stat().st_mtime)
-    metas = sorted(workspace.root.glob("baseline/*/predictions/validation.meta.json"), key=lambda p: p.stat().st_mtime)
-    if not pilots:
-        raise _not_yet("the pilot's measurements", workspace, f"testigo pilot {short(file)}")
-    if not metas:
-        raise _not_yet("the baseline's evaluation", workspace, f"testigo baseline {short(file)}")
-    phases = {row["phase"]: float(row["seconds"]) for row in _json(pilots[-1])["phases"]}
-    updates, validations = _from_runs(workspace)
-    sources = {"update": f"{len(updates)} updates of runs"} if updates else {"update": "the pilot's second update"}
-    sources |= {"validation": f"{len(validations)} validations of runs"} if validations else {"validation": "the pilot"}
-    row_seconds = float(_json(metas[-1])["seconds"]) / max(sizes.validation, 1)
-    sources |= {"evaluation": "the baseline", "load and export": "the pilot"}
-    update = statistics.fmean(updates) if updates else phases.get("update-2", phases.get("update", 0.0))
-    if update == 0.0:
-        raise _not_yet("the pilot's second update", workspace, f"testigo pilot {short(file)}")
-    measured = Measured(
-        seconds_per_update=update,
-        seconds_per_validation=statistics.fmean(validations) if validations else phases.get("validation", 0.0),
-        seconds_per_evaluated_row=row_seconds,
-        load_seconds=phases.get("load", 0.0),
-        export_seconds=phases.get("export", 0.0),
-        pilot_seconds=sum(phases.values()),
+    sizes = sizes_in(root)
+    measured, sources = measured_in(root, campaign, sizes, pilot=pilot, with_runs=with_runs)
+    runs = work_of(campaign, sizes)
+    result = plan_rental(
+        measured,
+        runs,
+        baseline_rows=sizes.validation,
+        test_rows=sizes.test,
+        checkpoint_every=min(checkpoint_every(campaign, runs[0].updates), runs[0].updates),
+        **wanted,
     )
-    return measured, sources
+    return result, sources
 
 
-def _from_runs(workspace: Workspace) -> tuple[list[float], list[float]]:
-    """Seconds of each update and of each validation of real runs."""
-    updates: list[float] = []
-    validations: list[float] = []
-    for path in sorted(workspace.root.glob("runs/*/steps.jsonl")):
-        for line in read_lines(path):
-            (validations if "validation_loss" in line else updates).append(float(line["seconds"]))
-    return updates, validations
+def _pilots(root: Path, campaign: Campaign, wanted: dict[str, Any]) -> list[Piloted]:
+    """Each pilot of the workspace with its device, its plan and the memory that it reached; the last one last."""
+    from testigo.rental import NotMeasured
+    from testigo.rental.gpus import Piloted, machine_of
+
+    made = []
+    for phases in sorted(root.glob("pilot/*/phases.json"), key=lambda path: path.stat().st_mtime):
+        device, peak = machine_of(phases)
+        try:
+            made.append(
+                Piloted(device, _planned(root, campaign, wanted, pilot=phases.parent, with_runs=False)[0], peak)
+            )
+        except NotMeasured:
+            continue  # a pilot that was cut short
+    if not made:
+        raise NotMeasured("the pilot's second update", "pilot")
+    return made
 
 
-def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+def _held(workspace: Workspace, campaign: Campaign, wanted: dict[str, Any]) -> tuple[Held, ...]:
+    """The plan as the pilot alone made it, beside what the ledger saw."""
+    from testigo.rental import held_against
+
+    if not workspace.ledger_path.exists():
+        return ()
+    first, _ = _planned(workspace.root, campaign, wanted, with_runs=False)
+    with workspace.open_ledger() as ledger:
+        return held_against(first, ledger.events(), workspace.root)
 
 
-def _not_yet(what: str, workspace: Workspace, command: str) -> WorkspaceError:
-    return WorkspaceError(expected=what, found="none yet", where=str(workspace.root), action=command)
+def _files(
+    result: RentalPlan,
+    campaign: Campaign,
+    compared: Sequence[Offer],
+    *,
+    html: Path | None,
+    picture: Path | None,
+    calendar: Path | None,
+    start: datetime | None,
+) -> list[Path]:
+    """Write what was asked for, and say where."""
+    if html is not None or picture is not None:
+        from testigo.dossier.plan_page import picture_svg, plan_page
+
+        if html is not None:
+            _write(html, plan_page(result, campaign=campaign.name, language=campaign.language, offers=compared))
+        if picture is not None:
+            _write(picture, picture_svg(result))
+    if calendar is not None:
+        from testigo.rental.calendar import calendar as calendar_of
+
+        begins = (start or datetime.now()).astimezone()
+        _write(calendar, calendar_of(result, campaign=campaign.name, start=begins))
+    return [path for path in (html, picture, calendar) if path is not None]
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    try:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    except OSError as error:
+        raise WorkspaceError(
+            expected="a file that can be written",
+            found=error.strerror or str(error),
+            where=str(path),
+            action="name another place",
+        ) from error
+
+
+def _document(
+    result: RentalPlan, sources: dict[str, str], compared: Sequence[Offer], held: Sequence[Held]
+) -> dict[str, Any]:
+    from testigo.rental import of_all
+
+    all_of_it = of_all(held)
+    return {
+        **result.to_json(),
+        "measured": sources,
+        "gpus": [asdict(offer) for offer in compared],
+        "planned_against_real": {
+            "pieces": [asdict(one) for one in held],
+            "planned_seconds": all_of_it[0] if all_of_it else None,
+            "real_seconds": all_of_it[1] if all_of_it else None,
+        },
+    }
+
+
+def _show(result: RentalPlan, compared: Sequence[Offer], held: Sequence[Held]) -> None:
+    from testigo.rental import duration, of_all
+
+    show_table(("package", "time used", "cost", "what fits"), result.package_rows())
+    show()
+    show_table(("piece", "time", "how"), result.piece_rows())
+    if compared:
+        show()
+        if not any(offer.seconds for offer in compared):
+            show(f"On other GPUs: {compared[0].basis}; give a table with a row for it with --gpus.")
+        rows = [
+            (
+                offer.gpu.name,
+                f"{offer.gpu.memory_gb:g} GB",
+                {True: "yes", False: "no", None: "?"}[offer.fits],
+                duration(offer.seconds) if offer.seconds is not None else "",
+                f"{offer.cost:,.2f} {result.currency}".strip() if offer.cost is not None else "",
+                offer.basis,
+            )
+            for offer in compared
+        ]
+        columns = ("GPU", "memory", "fits", "everything", "cost", "basis")
+        known = len(columns) if any(offer.seconds for offer in compared) else 3
+        show_table(columns[:known], [row[:known] for row in rows])
+    all_of_it = of_all(held)
+    if all_of_it:
+        show()
+        done = [one for one in held if one.real_seconds is not None]
+        show_table(
+            ("planned against real", "planned", "real"),
+            [(one.name, duration(one.planned_seconds), duration(one.real_seconds or 0.0)) for one in done],
+        )
+        planned, real = all_of_it
+        show(
+            f"After pilot and baseline: planned {duration(planned)} without the margin, real {duration(real)} "
+            f"({planned / real - 1:+.0%})."
+            if real
+            else ""
+        )

@@ -178,6 +178,13 @@ def _of_the_comparison(record: Record) -> Iterable[Limit]:
                 effect=units.points(comparison.detectable_effect, sign=False),
             )
         )
+    if any(_is_untrained(one.settings) for one in record.predictions if one.of == "baseline"):
+        yield Limit(
+            _(
+                "The base came without a class head that was ever trained: before training its answers are those of "
+                "chance, and the difference includes that the head was learned at all."
+            )
+        )
     yield from _of_copies(comparison)
     small = [name for name, facts in categories(record) if (facts.get("n") or 0) < _FEW_ROWS]
     if small:
@@ -189,6 +196,11 @@ def _of_the_comparison(record: Record) -> Iterable[Limit]:
             "were not measured."
         )
     )
+
+
+def _is_untrained(settings: Mapping[str, Any]) -> bool:
+    """Whether predictions were made with a class head that was new."""
+    return str(settings.get("head", "")).startswith("new")
 
 
 def _of_copies(comparison: Comparison) -> Iterable[Limit]:

@@ -15,6 +15,7 @@ from testigo.dossier.comparison_facts import Rows, comparison_from, examples_fro
 from testigo.dossier.corpus_facts import data_from, samples_confirmed
 from testigo.dossier.files import finite, read_json, read_lines, sha256_of, words
 from testigo.dossier.gate_facts import flat, gates_from
+from testigo.dossier.generations import generations_from
 from testigo.dossier.history import amendments, notes, openings, registration, waivers
 from testigo.dossier.language import speaking
 from testigo.dossier.record import (
@@ -32,6 +33,7 @@ from testigo.dossier.record import (
     Variant,
 )
 from testigo.dossier.run_facts import mean_scores, run_from
+from testigo.dossier.times import times_from
 from testigo.errors import TestigoError
 from testigo.ledger import Event, Ledger
 from testigo.tasks import Task, task_for
@@ -65,6 +67,7 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
             events=by_kind.get("run-invalidated", ()),
             price_per_hour=plan.price_per_hour,
             metrics=plan.metrics,
+            metric=hypothesis.metric,
         )
         for run in ledger.runs()
     )
@@ -105,6 +108,8 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         comparison=comparison,
         on_validation=on_validation if on_test else None,
         examples=_examples(comparison, rows, manifest_folder, manifest, campaign, task),
+        generations=generations_from(workspace.run(comparison.run), hypothesis.metric) if comparison else (),
+        times=times_from(root, campaign, events),
         predictions=tuple(_prediction_file(item) for item in rows),
         adapter=_adapter(workspace.dossier / "adapter"),
         environment=_environment(root, runs, rows, gates.platform if gates else {}),

@@ -85,7 +85,6 @@ def forest(effects: Sequence[Effect], *, width: int = 520, narrow: bool = False)
     low, high = 100 * min(finite), 100 * max(finite)
     pad = 0.06 * max(high - low, 1.0)
     scale = alt.Scale(domain=[low - pad, high + pad], nice=False, zero=False)
-    labels = [_lines(e.label, narrow) for e in effects]
     rows = [
         {
             "row": i,
@@ -97,15 +96,7 @@ def forest(effects: Sequence[Effect], *, width: int = 520, narrow: bool = False)
         }
         for i, e in enumerate(effects)
     ]
-    names = "{" + ",".join(f"{i}:{label}" for i, label in enumerate(labels)) + "}[datum.value]"
-    y = alt.Y(
-        "row:O",
-        title=None,
-        sort=None,
-        axis=alt.Axis(
-            labelExpr=names, ticks=False, domain=False, grid=False, labelLimit=110 if narrow else 210, labelPadding=10
-        ),
-    )
+    y = rows_axis([e.label for e in effects], narrow=narrow)
     colour = alt.Color(
         "tone:N", scale=alt.Scale(domain=["good", "bad", "open", "none"], range=[GOOD, BAD, OPEN, INK]), legend=None
     )
@@ -231,6 +222,14 @@ def dressed(chart: alt.LayerChart | alt.FacetChart, width: int, height: int) -> 
         },
     }
     return specification
+
+
+def rows_axis(labels: Sequence[str], *, narrow: bool) -> alt.Y:
+    """The upright axis of a picture with a labelled row for each thing: data carry the row's number as `row`."""
+    names = "{" + ",".join(f"{i}:{_lines(label, narrow)}" for i, label in enumerate(labels)) + "}[datum.value]"
+    limit = 110 if narrow else 210
+    axis = alt.Axis(labelExpr=names, ticks=False, domain=False, grid=False, labelLimit=limit, labelPadding=10)
+    return alt.Y("row:O", title=None, sort=None, axis=axis)
 
 
 def _lines(label: str, narrow: bool) -> str:

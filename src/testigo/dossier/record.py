@@ -209,6 +209,14 @@ class ValidationPoint:
 
 
 @dataclass(frozen=True)
+class SamplePoint:
+    """The fixed prompts at one validation: the mean of the improvement's metric over them."""
+
+    update: int
+    score: float
+
+
+@dataclass(frozen=True)
 class Curve:
     """The run step by step, as columns of one length; a number that was not finite is None."""
 
@@ -254,7 +262,35 @@ class Run:
     scores: dict[str, float]
     n_scored: int
     findings: tuple[RunFinding, ...]
+    samples: tuple[SamplePoint, ...]
     curve: Curve | None
+
+
+@dataclass(frozen=True)
+class Generated:
+    """An output to a fixed prompt at some update, shortened; `score` is that of the improvement's metric."""
+
+    update: int
+    text: str
+    score: float | None
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One fixed prompt over the checkpoints of the compared run."""
+
+    row: str
+    target: str
+    outputs: tuple[Generated, ...]
+
+
+@dataclass(frozen=True)
+class PlannedTime:
+    """A piece of the campaign: planned from the pilot without margin, and real by the ledger; None where not done."""
+
+    piece: str
+    planned_seconds: float
+    real_seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -348,6 +384,8 @@ class Record:
     comparison: Comparison | None
     on_validation: Comparison | None
     examples: tuple[Example, ...]
+    generations: tuple[Generation, ...]
+    times: tuple[PlannedTime, ...]
     predictions: tuple[PredictionFile, ...]
     adapter: Adapter | None
     environment: dict[str, str]

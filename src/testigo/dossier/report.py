@@ -14,14 +14,17 @@ from testigo.dossier.classes import classes_in, clean_in
 from testigo.dossier.drawing import svg, variable_of
 from testigo.dossier.language import _, speaking, spoken
 from testigo.dossier.marking import marked
+from testigo.dossier.memory import memory_picture
 from testigo.dossier.picture import Picture, cell
 from testigo.dossier.record import Comparison, Record, Run
 from testigo.dossier.sentence import conclusion_told, seeds_told
+from testigo.dossier.times import after_the_pilot, times_picture
 from testigo.dossier.words import breakable, explained
 
 _TABLE_ROWS = 24
 _FILTERS = {
     "number": units.number,
+    "plain": units.plain,
     "count": units.count,
     "share": units.share,
     "small_share": units.trained_share,
@@ -94,7 +97,10 @@ def _html(record: Record) -> str:
         forest=forest_picture(record),
         classes=classes_in(record.comparison),
         clean=clean_in(record.comparison),
-        curves=curve_pictures(record.runs),
+        curves=curve_pictures(record.runs, record.hypothesis.metric),
+        memory=memory_picture(record.gates.phases) if record.gates else None,
+        times=times_picture(record.times),
+        after_the_pilot=after_the_pilot(record.times),
         legend=legend(record.runs),
         total_seconds=_total(run.seconds for run in record.runs),
         total_cost=_total(run.cost for run in record.runs),
@@ -191,9 +197,9 @@ def _effect(
     )
 
 
-def curve_pictures(runs: Sequence[Run]) -> tuple[Picture, ...]:
-    """Training loss, validation loss, learning rate and gradient norm over the updates, all runs together."""
-    training, validation, rates, norms = [], [], [], []
+def curve_pictures(runs: Sequence[Run], metric: str = "") -> tuple[Picture, ...]:
+    """Losses, the score of the fixed prompts, learning rate and gradient norm over the updates, all runs together."""
+    training, validation, rates, norms, samples = [], [], [], [], []
     for run, drawn in _drawn(runs):
         curve = run.curve
         assert curve is not None
@@ -203,11 +209,13 @@ def curve_pictures(runs: Sequence[Run]) -> tuple[Picture, ...]:
         )
         rates.append(drawn(curve.updates, curve.learning_rates))
         norms.append(drawn(curve.updates, curve.gradient_norms))
+        samples.append(drawn([p.update for p in run.samples], [p.score for p in run.samples], marks=True))
     kinds = [
         (_("Training loss"), _("nats per token"), training),
         (_("Validation loss"), _("nats per token"), validation),
         (_("Learning rate"), _("learning rate"), rates),
         (_("Gradient norm"), _("norm before clipping"), norms),
+        (_("Fixed prompts"), _("mean {metric}", metric=metric), samples),
     ]
     last = max((update for one in training for update in one.updates), default=1)
     return tuple(

@@ -10,6 +10,7 @@ from typing import Any
 from testigo import ledger as records
 from testigo.dossier.files import read_json, read_lines, real, whole
 from testigo.dossier.gate_facts import finding_from
+from testigo.dossier.generations import points_from
 from testigo.dossier.record import Curve, Run, RunFinding, ValidationPoint
 from testigo.judgement import value_of
 from testigo.ledger import Event
@@ -24,6 +25,7 @@ def run_from(
     events: Sequence[Event],
     price_per_hour: float | None,
     metrics: Mapping[str, str],
+    metric: str,
 ) -> Run:
     """One run. Its state is the ledger's; what the folder adds is tolerated missing."""
     result = read_json(folder / "result.json") or {}
@@ -55,6 +57,7 @@ def run_from(
         findings=tuple(
             RunFinding(whole(line.get("update")), finding_from(line)) for line in read_lines(folder / "findings.jsonl")
         ),
+        samples=points_from(folder, metric),
         curve=curve_from(read_lines(folder / "steps.jsonl")),
     )
 

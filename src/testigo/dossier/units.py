@@ -66,6 +66,11 @@ def number(value: float | None, digits: int = 3) -> str:
     return _minus(written(f"{round(value, digits - 1 - exponent):,.{max(0, digits - 1 - exponent)}f}"))
 
 
+def plain(value: float) -> str:
+    """A number as somebody would give it, without zeros at its end: 3, 0.5, 80."""
+    return _minus(written(f"{value:,.10g}"))
+
+
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

@@ -25,10 +25,11 @@ from testigo.model.device import platform_description
 from testigo.model.digest import weights_sha256
 from testigo.model.encoder import encoder_of
 from testigo.model.starter import end_with_starter
-from testigo.pilot import backward, classes, data, export, forward, processes, resume, update, validation
+from testigo.pilot import backward, classes, data, export, forward, processes, resume, speed, update, validation
 from testigo.pilot.balance import balance
 from testigo.pilot.bench import Bench
 from testigo.pilot.phases import OutOfMemory, Phases
+from testigo.pilot.speed import Speed
 from testigo.pilot.verdict import ALONE
 from testigo.room import Notice, patient
 from testigo.training.launchers.local import WorkerDied, interrupted
@@ -130,6 +131,7 @@ def _go_through(
         validation.worst_case(bench)
         validated = validation.collect(bench)
         evidence.append(validated)
+    ordinary = speed.collect(bench, start_seconds=phases.start_seconds)
     with phases.measure("overfit", f"{update.OVERFIT_ROWS} short rows by heart"):
         learned = update.overfit(bench)
         evidence[-1] = validation.with_learned(validated, learned)
@@ -143,7 +145,7 @@ def _go_through(
     with phases.measure("merge", "adapter merged into the base, and not"):
         evidence.append(export.with_merged_error(exported, bench))
     evidence[evidence.index(collected)] = replace(collected, longest_run=tuple(sorted(bench.run)))
-    _write_measured(folder, bench)
+    _write_measured(folder, bench, ordinary)
 
 
 def _updates(
@@ -182,12 +184,13 @@ def _bench(spec: RunSpec, prepared: Prepared, folder: Path) -> Bench:
     return bench
 
 
-def _write_measured(folder: Path, bench: Bench) -> None:
+def _write_measured(folder: Path, bench: Bench, ordinary: Speed) -> None:
     measured = {
         "trained": trained(bench.model).to_json(),
         "rows_per_update": bench.session.order.rows_per_update,
         "updates": bench.session.order.n_updates,
         "encoder": encoder_of(bench.settings, bench.loaded).fingerprint(),
+        "speed": ordinary.to_json(),
     }
     write_json(folder / "measured.json", measured)
 

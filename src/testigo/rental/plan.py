@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 MARGIN: Final = 1.25
 """All measured time is multiplied by it. The pilot runs for minutes; over days, rows are longer, a disk is slower, a
@@ -15,7 +15,12 @@ know."""
 
 @dataclass(frozen=True)
 class Measured:
-    """What the pilot and the baseline measured on the machine that is to be rented [s]."""
+    """What the pilot and the baseline measured on the machine that is to be rented [s].
+
+    `load_seconds` is a process's start with the model; `seconds_per_answered_row` an output of the trained model, which
+    ends where the target ends, while the base's outputs often go on to the limit. `samples_seconds` are the outputs
+    before the first update.
+    """
 
     seconds_per_update: float
     seconds_per_validation: float
@@ -24,10 +29,20 @@ class Measured:
     export_seconds: float
     pilot_seconds: float
     seconds_per_checkpoint: float = 0.0
+    seconds_per_answered_row: float | None = None
+    samples_seconds: float = 0.0
+
+    @property
+    def answered_row_seconds(self) -> float:
+        """Of a model that has learned when to end; as the baseline's where that was not measured."""
+        per_row = self.seconds_per_answered_row
+        return self.seconds_per_evaluated_row if per_row is None else per_row
 
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
+            if value is None and each.name == "seconds_per_answered_row":
+                continue
             if not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{each.name} is {value}: a time in seconds is a number from 0")
 
@@ -48,17 +63,23 @@ class RunWork:
         return f"{self.variant}, seed {self.seed}"
 
 
+Kind = Literal["pilot", "baseline", "training", "evaluation", "reserve", "test", "export"]
+"""What a piece's time goes with: training with arithmetic, evaluation with the memory's bandwidth."""
+
+
 @dataclass(frozen=True)
 class Piece:
     """A part of the campaign with its time, margin included, and the arithmetic behind it.
 
-    `run` is empty for the parts that every plan needs.
+    `run` is empty for the parts that every plan needs. `measured_seconds` is the time without the margin.
     """
 
     name: str
     seconds: float
     arithmetic: str
     run: str = ""
+    kind: Kind = "training"
+    measured_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,11 +111,17 @@ class RentalPlan:
         """The time of everything, margin included."""
         return sum(piece.seconds for piece in self.pieces)
 
+    @property
+    def measured_seconds(self) -> float:
+        """The time of everything as it is expected, without the margin."""
+        return sum(piece.measured_seconds for piece in self.pieces)
+
     def to_json(self) -> dict[str, Any]:
         """The document that `testigo plan --json` prints."""
         return {
             "margin": self.margin,
             "seconds": self.seconds,
+            "measured_seconds": self.measured_seconds,
             "currency": self.currency,
             "pieces": [asdict(piece) for piece in self.pieces],
             "packages": [asdict(package) for package in self.packages],
@@ -141,8 +168,8 @@ def plan_rental(
     Parameters
     ----------
     runs
-        In the campaign's order. Where time is short the last run falls out first: the last variant's last seed. The
-        control's first seed never does, for without it there is no campaign.
+        In the campaign's order, which is their priority. Where time is short the last run falls out first: the last
+        variant's last seed. The control's first seed never does, for without it there is no campaign.
     baseline_rows
         Rows of the validation split, which the baseline and each run's result are evaluated on.
     test_rows
@@ -164,7 +191,7 @@ def plan_rental(
     if not all(math.isfinite(day) and day > 0 for day in days) or not (math.isfinite(margin) and margin >= 1):
         raise ValueError(f"days {list(days)} have to be above 0, and the margin {margin} at least 1")
     shared = _shared_pieces(measured, baseline_rows, test_rows, checkpoint_every, interruptions, margin)
-    own = [_run_piece(measured, run, baseline_rows, margin) for run in runs]
+    own = [piece for run in runs for piece in _run_pieces(measured, run, baseline_rows, margin)]
     packages = tuple(_package(day, shared, own, price_per_hour) for day in days)
     return RentalPlan(margin, (*shared[:2], *own, *shared[2:]), packages, currency)
 
@@ -172,41 +199,56 @@ def plan_rental(
 def _shared_pieces(
     m: Measured, baseline_rows: int, test_rows: int, checkpoint_every: int, interruptions: int, margin: float
 ) -> list[Piece]:
-    row, load = m.seconds_per_evaluated_row, m.load_seconds
+    load, row, answered = m.load_seconds, m.seconds_per_evaluated_row, m.answered_row_seconds
     lost = load + checkpoint_every * m.seconds_per_update
-    parts = [
-        ("pilot", m.pilot_seconds, "as measured"),
-        ("baseline", load + baseline_rows * row, f"load, {baseline_rows} rows × {row:.3g} s"),
-        ("resume reserve", interruptions * lost, f"{interruptions} × (load + {checkpoint_every} updates done again)"),
-        ("sealed test", 2 * (load + test_rows * row) if test_rows else 0.0, f"2 × {test_rows} rows × {row:.3g} s"),
-        ("export and fresh reading", m.export_seconds + load, "export, load in a fresh process"),
+    test = 2 * load + test_rows * (row + answered) if test_rows else 0.0
+    parts: list[tuple[str, Kind, float, str]] = [
+        ("pilot", "pilot", m.pilot_seconds, "as measured"),
+        ("baseline", "baseline", load + baseline_rows * row, f"start, {baseline_rows} rows × {row:.3g} s"),
+        (
+            "resume reserve",
+            "reserve",
+            interruptions * lost,
+            f"{interruptions} × (start + {checkpoint_every} updates done again)",
+        ),
+        ("sealed test", "test", test, f"2 starts, {test_rows} rows × ({row:.3g} + {answered:.3g} s)"),
+        ("export and fresh reading", "export", m.export_seconds + load, "export, load in a fresh process"),
     ]
-    return [Piece(name, margin * seconds, arithmetic) for name, seconds, arithmetic in parts]
+    return [Piece(name, margin * seconds, how, "", kind, seconds) for name, kind, seconds, how in parts]
 
 
-def _run_piece(m: Measured, run: RunWork, rows: int, margin: float) -> Piece:
+def _run_pieces(m: Measured, run: RunWork, rows: int, margin: float) -> list[Piece]:
+    """Training and evaluation of one run."""
     training = run.updates * m.seconds_per_update + run.validations * m.seconds_per_validation
-    saving = run.checkpoints * m.seconds_per_checkpoint
-    seconds = 2 * m.load_seconds + training + saving + rows * m.seconds_per_evaluated_row
-    arithmetic = f"{run.updates} updates × {m.seconds_per_update:.3g} s, {run.validations} validations, {rows} rows"
-    return Piece(run.name, margin * seconds, arithmetic, run=run.name)
+    training += m.load_seconds + m.samples_seconds + run.checkpoints * m.seconds_per_checkpoint
+    how = f"start, {run.updates} updates × {m.seconds_per_update:.3g} s, "
+    how += f"{run.validations} validations × {m.seconds_per_validation:.3g} s"
+    evaluation = m.load_seconds + rows * m.answered_row_seconds
+    told = f"start, {rows} rows × {m.answered_row_seconds:.3g} s"
+    return [
+        Piece(run.name, margin * training, how, run.name, "training", training),
+        Piece(f"{run.name}, evaluation", margin * evaluation, told, run.name, "evaluation", evaluation),
+    ]
 
 
 def _package(days: float, shared: Sequence[Piece], own: Sequence[Piece], price: float | None) -> Package:
     available = days * 86_400
-    kept = list(own)
+    seconds: dict[str, float] = {}
+    for piece in own:
+        seconds[piece.run] = seconds.get(piece.run, 0.0) + piece.seconds
+    kept = list(seconds)
     always = sum(piece.seconds for piece in shared)
     left_out: list[str] = []
-    while len(kept) > 1 and always + sum(piece.seconds for piece in kept) > available:
-        left_out.append(kept.pop().name)
-    used = always + sum(piece.seconds for piece in kept)
+    while len(kept) > 1 and always + sum(seconds[run] for run in kept) > available:
+        left_out.append(kept.pop())
+    used = always + sum(seconds[run] for run in kept)
     return Package(
         days=days,
         seconds=available,
         used_seconds=used,
         fits=not left_out and used <= available,
         fits_control=used <= available,
-        kept=tuple(piece.name for piece in kept),
+        kept=tuple(kept),
         left_out=tuple(left_out),
         cost=None if price is None else days * 24 * price,
         cost_used=None if price is None else used / 3600 * price,

@@ -1,0 +1,97 @@
+"""After the campaign: what each piece was planned to take, and what it took by the ledger's clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from testigo.ledger import Event, kinds
+from testigo.rental.plan import RentalPlan
+
+
+@dataclass(frozen=True)
+class Held:
+    """One piece of the plan [s], without the margin; `real_seconds` is None while it was not done."""
+
+    name: str
+    planned_seconds: float
+    real_seconds: float | None
+
+
+def held_against(plan: RentalPlan, events: Sequence[Event], root: Path) -> tuple[Held, ...]:
+    """Each piece of a plan beside its real time, in the plan's order; a reserve has none."""
+    real = dict(_real(events, root))
+    return tuple(
+        Held(piece.name, piece.measured_seconds, real.get(piece.name))
+        for piece in plan.pieces
+        if piece.kind != "reserve"
+    )
+
+
+def of_all(held: Iterable[Held]) -> tuple[float, float] | None:
+    """Planned and real seconds of the pieces after the pilot that were done; None while there are none."""
+    done = [
+        (one.planned_seconds, one.real_seconds)
+        for one in held
+        if one.real_seconds is not None and one.name not in ("pilot", "baseline")
+    ]
+    return (sum(one for one, _ in done), sum(one for _, one in done)) if done else None
+
+
+def _real(events: Sequence[Event], root: Path) -> Iterable[tuple[str, float]]:
+    """Seconds by the ledger's times; where the event before belongs to other work, by the piece's own record."""
+    names: dict[str, str] = {}
+    began: dict[str, float] = {}
+    trained: dict[str, float] = {}
+    before: Event | None = None
+    for event in events:
+        run = event.run or ""
+        if event.kind == kinds.RUN_PLANNED:
+            names[run] = f"{event.body.get('variant')}, seed {event.body.get('seed')}"
+        elif event.kind == kinds.RUN_STARTED:
+            began[run] = _clock(event)
+        elif event.kind == kinds.RUN_ENDED and run in began:
+            trained[run] = trained.get(run, 0.0) + _clock(event) - began.pop(run)
+            yield names.get(run, run), trained[run]
+        elif event.kind == kinds.RUN_EVALUATED and event.body.get("split") == "validation":
+            own = _meta_seconds(root / "runs" / run / "predictions")
+            follows = before is not None and before.kind == kinds.RUN_ENDED and before.run == run
+            if follows and before is not None:
+                own = _clock(event) - _clock(before)
+            if own is not None:
+                yield f"{names.get(run, run)}, evaluation", own
+        elif event.kind == kinds.EXPORTED and before is not None and before.kind == kinds.COMPARED:
+            yield "export and fresh reading", _clock(event) - _clock(before)
+        before = event
+    yield from _of_files(root)
+
+
+def _of_files(root: Path) -> Iterable[tuple[str, float]]:
+    """Baseline and pilot, whose events may follow a pause of days, by what they noted themselves."""
+    metas = sorted(root.glob("baseline/*/predictions"), key=lambda path: path.stat().st_mtime)
+    if metas and (seconds := _meta_seconds(metas[-1])) is not None:
+        yield "baseline", seconds
+    phases = sorted(root.glob("pilot/*/phases.json"), key=lambda path: path.stat().st_mtime)
+    if phases:
+        yield "pilot", sum(float(row.get("seconds") or 0.0) for row in _json(phases[-1]).get("phases", ()))
+
+
+def _meta_seconds(folder: Path) -> float | None:
+    seconds = _json(folder / "validation.meta.json").get("seconds")
+    return float(seconds) if isinstance(seconds, int | float) else None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _clock(event: Event) -> float:
+    return datetime.fromisoformat(str(event.time)).timestamp()
