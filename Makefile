@@ -67,6 +67,7 @@ messages: venv ## bring the dossier's catalogues up to date with its texts
 		--output build/dossier.pot src/testigo/dossier
 	$(BIN)/pybabel --quiet update --domain dossier --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date \
 		--no-wrap --input build/dossier.pot --output-dir src/testigo/dossier/locale
+	$(BIN)/python -m testigo.dossier.rule_texts
 
 clean: ## remove what make built
 	rm -rf $(VENV) build dist

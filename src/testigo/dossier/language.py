@@ -17,6 +17,7 @@ from io import BytesIO
 
 LANGUAGES = ("en", "es", "pt", "fr")
 DOMAIN = "dossier"
+RULES = "rules"
 
 _spoken: ContextVar[str] = ContextVar("spoken", default="en")
 
@@ -62,14 +63,22 @@ def plural(one: str, many: str, n: int) -> str:
     return _catalogue(spoken()).ngettext(one, many, n)
 
 
+def from_rules(text: str) -> str | None:
+    """What a rule says, in the language that is spoken; None where the catalogue of rules has no such text."""
+    if spoken() == "en":
+        return text
+    told = _catalogue(spoken(), RULES).gettext(text)
+    return told if told != text else None
+
+
 @cache
-def _catalogue(language: str) -> gettext.NullTranslations:
+def _catalogue(language: str, domain: str = DOMAIN) -> gettext.NullTranslations:
     if language == "en":
         return gettext.NullTranslations()
     from babel.messages.mofile import write_mo
     from babel.messages.pofile import read_po
 
-    written = files("testigo.dossier") / "locale" / language / "LC_MESSAGES" / f"{DOMAIN}.po"
+    written = files("testigo.dossier") / "locale" / language / "LC_MESSAGES" / f"{domain}.po"
     compiled = BytesIO()
     write_mo(compiled, read_po(BytesIO(written.read_bytes()), locale=language))
     compiled.seek(0)

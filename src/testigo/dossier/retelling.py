@@ -12,7 +12,7 @@ from functools import cache
 
 from markupsafe import Markup
 
-from testigo.dossier.language import _, later, spoken
+from testigo.dossier.language import _, from_rules, later, spoken
 from testigo.dossier.units import written
 
 WORDS = (
@@ -212,8 +212,8 @@ def in_english(text: str) -> str | Markup:
 
 
 def of_a_rule(text: str, ours: object) -> str | Markup:
-    """What a rule says. Ours speak English; a user's own speak as they were written."""
-    return in_english(text) if ours else text
+    """What a rule says. Ours have a catalogue, but for what they observed; a user's own speak as they were written."""
+    return (from_rules(text) or in_english(text)) if ours else text
 
 
 def told_rule(text: str) -> str:
