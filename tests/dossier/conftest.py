@@ -304,7 +304,7 @@ def make_run(story: Story, corpus: Corpus, planned: PlannedRun, *, ends: str = "
         (folder / "findings.jsonl").write_text(json.dumps(finding) + "\n", encoding="utf-8")
     digest = ""
     if ends != "diverged":
-        right = {"control": 0.78, "half-rate": 0.74}[planned.variant] + 0.01 * planned.seed
+        right = {"control": 0.78, "half-rate": 0.74}.get(planned.variant, 0.7) + 0.01 * planned.seed
         task = task_for(story.campaign)
         digest = predict(folder, task, corpus.rows("validation"), right, 10 + planned.seed, hostile=True)
     with story.ledger() as ledger:

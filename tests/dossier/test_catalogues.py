@@ -42,8 +42,8 @@ def messages() -> dict[str | tuple[str, ...], str]:
 
 
 @cache
-def catalogue(language: str, domain: str = "dossier") -> Catalog:
-    written = (DOSSIER / "locale" / language / "LC_MESSAGES" / f"{domain}.po").read_bytes()
+def catalogue(language: str) -> Catalog:
+    written = (DOSSIER / "locale" / language / "LC_MESSAGES" / "dossier.po").read_bytes()
     return read_po(BytesIO(written), locale=language)
 
 

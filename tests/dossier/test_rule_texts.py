@@ -5,23 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.resources import files
+from io import BytesIO
 from typing import Any
 
 import pytest
-from test_catalogues import OTHERS, catalogue
+from babel.messages.pofile import read_po
 
 from testigo.dossier import read_record
-from testigo.dossier.language import from_rules, speaking
+from testigo.dossier.language import LANGUAGES, from_rules, speaking
 from testigo.dossier.report import html
 from testigo.dossier.rule_texts import named, rules, texts
 from testigo.rules import Finding
 
+OTHERS = tuple(language for language in LANGUAGES if language != "en")
 CODE = re.compile(r"`[^`]*`")
 
 
 def entries(language: str) -> Iterator[tuple[str, str]]:
     """Each English text with its translation."""
-    for message in catalogue(language, "rules"):
+    written = files("testigo.dossier") / "locale" / language / "LC_MESSAGES" / "rules.po"
+    for message in read_po(BytesIO(written.read_bytes()), locale=language):
         if message.id:
             yield str(message.id), str(message.string)
 

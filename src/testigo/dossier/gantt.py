@@ -63,7 +63,7 @@ def gantt(
     kinds = list(COLOURS)
     drawn = (
         alt.Chart(alt.InlineData(values=rows))
-        .mark_bar(height=11, cornerRadius=2)
+        .mark_bar(height=11)
         .encode(
             x=alt.X("begins:Q", scale=scale, title=unit, axis=alt.Axis(tickCount=4 if narrow else 8)),
             x2="ends:Q",
@@ -90,7 +90,7 @@ def planned_and_real(pairs: Sequence[Pair], *, width: int = 520, narrow: bool = 
     ]
     drawn = (
         alt.Chart(alt.InlineData(values=rows))
-        .mark_bar(height=8, cornerRadius=2)
+        .mark_bar(height=8)
         .encode(
             x=alt.X("value:Q", title=unit, axis=alt.Axis(tickCount=4 if narrow else 8)),
             y=pictures.rows_axis([pair.label for pair in pairs], narrow=narrow),

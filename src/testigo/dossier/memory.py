@@ -56,9 +56,7 @@ def _bars(
     y = pictures.rows_axis([told(phase.phase) for phase in phases], narrow=narrow)
     base = alt.Chart(alt.InlineData(values=rows))
     axis = alt.Axis(tickCount=4 if narrow else 8)
-    bars = base.mark_bar(height=11, cornerRadius=2, color=pictures.SERIES[0]).encode(
-        x=alt.X("peak:Q", title="GiB", axis=axis), y=y
-    )
+    bars = base.mark_bar(height=11, color=pictures.SERIES[0]).encode(x=alt.X("peak:Q", title="GiB", axis=axis), y=y)
     ticks = base.mark_tick(thickness=2, size=16, color=pictures.INK).encode(x=alt.X("tick:Q"), y=y)
     layers = [bars, ticks] if len(kinds) > 1 else [bars]
     return pictures.dressed(alt.layer(*layers), width, max(60, 22 * len(phases)))

@@ -47,13 +47,12 @@ def _other_remedies(module: ModuleType) -> Iterator[str]:
     """Remedies that a rule gives where it tested the cause: constants that its module hands over as `remedy`."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(inspect.getsource(module))):
-        given = None
-        if isinstance(node, ast.keyword) and node.arg == "remedy":
-            given = node.value
-        elif isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "remedy" for t in node.targets):
-            given = node.value
-        if given is not None:
-            names |= {inner.id for inner in ast.walk(given) if isinstance(inner, ast.Name)}
+        is_argument = isinstance(node, ast.keyword) and node.arg == "remedy"
+        is_name = isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "remedy" for target in node.targets
+        )
+        if (is_argument or is_name) and isinstance(node, ast.keyword | ast.Assign):
+            names |= {inner.id for inner in ast.walk(node.value) if isinstance(inner, ast.Name)}
     for name in sorted(names):
         value = getattr(module, name, None)
         if isinstance(value, str) and value:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import psutil
+
 from testigo.gates.memory import MemoryEvidence
 from testigo.model.device import is_out_of_memory, memory_now, memory_peak, reset_peak, synchronise
 
@@ -50,6 +52,8 @@ class Phases:
         self.rows: list[PhaseRow] = []
         self.memory: list[MemoryEvidence] = []
         self.now = ""
+        self.start_seconds = max(0.0, time.time() - psutil.Process().create_time())
+        """What the start of the process took, before the first phase."""
         self._on_change = on_change
         self._named = named or {}
 

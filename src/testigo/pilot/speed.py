@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import psutil
-
 from testigo.evaluation.predict import predict
 from testigo.pilot.bench import Bench
 from testigo.training.loss import split_loss
@@ -39,11 +37,6 @@ class Speed:
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
-
-
-def started_seconds_ago() -> float:
-    """How long this process has run: what a start takes before the model is loaded."""
-    return max(0.0, time.time() - psutil.Process().create_time())
 
 
 def collect(bench: Bench, *, start_seconds: float) -> Speed:
