@@ -20,19 +20,35 @@ def test_a_short_step_tells_its_end_once(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err == "evaluate baseline: 12/12 (0 s)\n"
 
 
-def test_a_long_step_tells_a_line_now_and_then_with_the_time_left(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_plain_log_has_one_line_a_minute_with_all_that_goes_on_and_the_time_left(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = iter(range(0, 100_000, 20))
     monkeypatch.setattr(terminal.time, "monotonic", lambda: float(next(clock)))
+    shown = Terminal()
+    assert shown.minute().endswith("after the start")
+    shown.say("corpus 12: built")
+    assert shown.minute() == "still going on, 40 s so far: after corpus 12: built"
+    for done in range(1, 6):
+        shown.progress("train a", done, 10, "loss 1.000")
+    assert re.fullmatch(r"train a: 5/10, about \d+ (s|min) left, loss 1\.000", shown.minute())
+    shown.progress("train a", 5, 10, "loss 1.000")
+    shown.progress("train b", 0, 0, "the model is loaded")
+    assert re.fullmatch(r"train a: 5/10, about .+ left; train b: \d+ s so far", shown.minute()), "one line for both"
+    shown.progress("train b", 0, 0, "the model is loaded")
+    assert re.fullmatch(r"train b: \d+ (s|min) so far, the model is loaded", shown.minute())
+
+
+def test_the_line_comes_by_itself_while_nothing_is_told_and_ends_with_the_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "LOG_EVERY_SECONDS", 0.01)
     with Terminal() as shown:
-        for done in range(1, 11):
-            shown.progress("train control", done, 10, "loss 1.000")
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) < 10
-    assert all(line.startswith("train control: ") and "loss 1.000" in line for line in lines)
-    assert "left" in lines[0]
-    assert lines[-1].startswith("train control: 10/10, loss 1.000 (")
+        shown.progress("pilot", 2, 9, "validation")
+        lines = ""
+        while lines.count("\n") < 3:
+            lines += capsys.readouterr().err
+    assert set(lines.splitlines()) == {"pilot: 2/9, validation"}
 
 
 def test_two_steps_are_told_apart_and_said_words_stay(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
+from testigo.errors import CampaignError
 from testigo.room import Notice
 
 if TYPE_CHECKING:
@@ -31,15 +36,24 @@ class RunNow:
     loss_nats_per_token: float | None
 
 
-def status(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
+def status(
+    campaign: CampaignPath,
+    workspace: WorkspaceFlag = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on showing it, with small curves, until the campaign ends or Ctrl-C.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
     """Say where a campaign stands: each run with its state, its cause and its updates. Nothing is changed.
 
-    Example: testigo status campaign.yaml
+    Example: testigo status campaign.yaml --watch
     """
     from testigo.campaign.workspace import Workspace
     from testigo.ledger import campaign_state
 
     found = Workspace.find(campaign, workspace)
+    if watch:
+        _watch(found.root, as_json=as_json)
     with found.open_ledger() as ledger:
         events = ledger.events()
         runs = [_now(found, run) for run in ledger.runs()]
@@ -55,6 +69,19 @@ def status(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Jso
         not_checked="whether the record is whole; `testigo ledger verify` does",
         next_command=_next(state, events, named(campaign, workspace), found.dossier),
     )
+
+
+def _watch(root: Path, *, as_json: bool) -> None:
+    if as_json:
+        raise CampaignError(
+            expected="--watch, which draws, or --json, which prints one document",
+            found="both",
+            where="the command line",
+            action="leave one of them out",
+        )
+    sys.stdout.flush()
+    # This process becomes the view: the page's rooms and the commands do not know each other.
+    os.execv(sys.executable, [sys.executable, "-m", "testigo.page.screen", str(root)])
 
 
 def _now(workspace: Workspace, run: Run) -> RunNow:

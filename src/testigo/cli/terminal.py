@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,25 +22,36 @@ class Terminal(AbstractContextManager["Terminal"]):
     def __init__(self) -> None:
         self._bar: _Bar | None = None
         self._log: dict[str, _Logged] = {}
+        self._began = time.monotonic()
+        self._last = ""
+        self._ended = threading.Event()
+
+    def __enter__(self) -> Terminal:
+        if not sys.stderr.isatty():
+            threading.Thread(target=self._each_minute, daemon=True).start()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended.set()
         self._end_bar()
 
     def say(self, text: str) -> None:
         """A line that stays."""
         self._end_bar()
+        self._last = text.strip()
         say(text)
 
     def progress(self, step: str, done: int, of: int, note: str = "") -> None:
         """How far a step is; `of` is 0 while nobody knows. Its end stays as a line.
 
-        What comes before is a bar, or a line a minute in a plain log.
+        What comes before is a bar, or in a plain log a part of the line that comes each minute.
         """
         log = self._log.setdefault(step, _Logged(time.monotonic()))
         if log.is_ended:
             return
+        log.done, log.of, log.note, log.is_news = done, of, note, True
         if 0 < of <= done:
             log.is_ended = True
             self.say(f"{step}: {done}/{of}{_after(note)} ({_humane(log.seconds())})")
@@ -48,10 +60,23 @@ class Terminal(AbstractContextManager["Terminal"]):
                 self._end_bar()
                 self._bar = _Bar(step, of)
             self._bar.update(done, note)
-        elif of and log.is_due():
-            say(f"{step}: {done}/{of}{log.remaining(done, of)}{_after(note)}")
         if of:
             log.count(done)
+
+    def minute(self) -> str:
+        """What goes on, in one line: each step that told something since the last one, or what was said last."""
+        going = [(step, log) for step, log in list(self._log.items()) if not log.is_ended]
+        going = [one for one in going if one[1].is_news] or going[-1:]  # a run that stopped early tells no last update
+        for _, log in going:
+            log.is_news = False
+        if not going:
+            so_far = _humane(time.monotonic() - self._began)
+            return f"still going on, {so_far} so far: after {self._last or 'the start'}"
+        return "; ".join(f"{step}: {log.words(alone=len(going) == 1)}" for step, log in going)
+
+    def _each_minute(self) -> None:
+        while not self._ended.wait(LOG_EVERY_SECONDS):
+            say(self.minute())
 
     def _end_bar(self) -> None:
         if self._bar is not None:
@@ -96,12 +121,15 @@ class _Bar:
 
 @dataclass
 class _Logged:
-    """A step: when it began, when it was first counted and with how much done, and when a plain log was last told."""
+    """A step: when it began, how far it is, and when it was first counted with how much done."""
 
     began: float
     counted: tuple[float, int] | None = None
-    told: float | None = None
     is_ended: bool = False
+    is_news: bool = False
+    done: int = 0
+    of: int = 0
+    note: str = ""
 
     def count(self, done: int) -> None:
         """A resumed run does not begin at 0, and loading the model is no part of its speed."""
@@ -110,18 +138,18 @@ class _Logged:
     def seconds(self) -> float:
         return time.monotonic() - self.began
 
-    def is_due(self) -> bool:
-        now = time.monotonic()
-        if now - (self.told or self.began) < LOG_EVERY_SECONDS:
-            return False
-        self.told = now
-        return True
+    def words(self, *, alone: bool) -> str:
+        """How far it is, with the time left; its note where no other step shares the line."""
+        note = _after(self.note) if alone else ""
+        if not self.of:
+            return f"{_humane(self.seconds())} so far{note}"
+        return f"{self.done}/{self.of}{self._remaining()}{note}"
 
-    def remaining(self, done: int, of: int) -> str:
-        if self.counted is None or done <= self.counted[1]:
+    def _remaining(self) -> str:
+        if self.counted is None or self.done <= self.counted[1]:
             return ""
         since, first = self.counted
-        return f", about {_humane((time.monotonic() - since) / (done - first) * (of - done))} left"
+        return f", about {_humane((time.monotonic() - since) / (self.done - first) * (self.of - self.done))} left"
 
 
 def _after(note: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from testigo.disk import file_sha256, write_json
 from testigo.errors import Interrupted, TestigoError
 from testigo.training.launchers import local
 from testigo.watch.trackers.complete import Completion
-from testigo.watch.trackers.tracker import STATE
+from testigo.watch.trackers.tracker import STATE, id_of
 
 _KEEP_FILES = ("wandb", "mlflow", "trackio")
 _HOLDS_ROWS = "testigo.json"
@@ -35,12 +34,13 @@ def trackers(grounds: Grounds) -> None:
     states = {run.id: run.state for run in grounds.ledger.runs()}
     for planned in planned_runs(grounds.campaign):
         run = grounds.spec(planned).run_id
-        with suppress(FileNotFoundError):  # a run from before trackers were declared
+        if (grounds.workspace.run(run) / "steps.jsonl").exists():
             _complete(grounds, planned, run, well=states.get(run) in ENDED_WELL)
 
 
 def _complete(grounds: Grounds, planned: PlannedRun, run: str, *, well: bool) -> None:
     folder = grounds.workspace.run(run)
+    id_of(folder)  # a run from before trackers were declared has none yet
     known = json.loads((folder / STATE).read_text(encoding="utf-8"))
     export = folder / "export"
     digest = file_sha256(export / _HOLDS_ROWS) if export.exists() else ""
@@ -52,7 +52,7 @@ def _complete(grounds: Grounds, planned: PlannedRun, run: str, *, well: bool) ->
         campaign=planned.campaign.to_json(), campaign_folder=str(grounds.campaign.folder), folder=str(folder), run=run,
         variant=planned.variant, seed=planned.seed, well=well, names=tuple(names), files=staged,
     )  # fmt: skip
-    grounds.reporter.say(f"trackers: {', '.join(names)} {'get the adapter' if staged else 'are told what they missed'}")
+    grounds.reporter.say(f"trackers: {', '.join(names)} {'get the adapter' if staged else 'hear what they missed'}")
     try:
         log = folder / "trackers-log.txt"
         local.finish("testigo.watch.trackers.complete", str(wanted.write(folder / "trackers-spec.json")), log=log)
@@ -71,7 +71,7 @@ def _complete(grounds: Grounds, planned: PlannedRun, run: str, *, well: bool) ->
 
 
 def _lacks(name: str, known: Mapping[str, Any], digest: str) -> bool:
-    told = known["told"].get(name, {})
+    told = known["told"].get(name, {"error": "never told"})
     files = bool(digest) and name in _KEEP_FILES and known.get("files", {}).get(name) != digest
     return files or bool(told.get("dropped") or told.get("error"))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,20 @@ class Mlflow:
             self._client.log_batch(self._id, params=new[start : start + _PARAMETERS_AT_ONCE])
 
 
+@contextmanager
+def _alone(address: str) -> Iterator[None]:
+    """Runs that begin side by side would make the tables of a new file twice, which fails for one of them."""
+    if not address.startswith(_SQLITE):
+        yield
+        return
+    path = Path(address.removeprefix(_SQLITE))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def open_tracker(run: TrackedRun) -> Mlflow:
     """Go on with the run of the same id, or begin it."""
-    return Mlflow(run)
+    with _alone(address_of(run)):
+        return Mlflow(run)
