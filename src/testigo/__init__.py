@@ -9,6 +9,7 @@
     trainer.add_callback(testigo.Watch())       # the diagnoses, live
     campaign = testigo.load("campaign.yaml")
     result = testigo.run(campaign)
+    campaign.runs                               # tables and charts, for notebooks: docs/notebook.md
 
 Nothing heavy is imported before it is used.
 """
@@ -19,13 +20,14 @@ from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["Watch", "__version__", "compare", "load", "pilot", "run", "verify"]
+__all__ = ["Watch", "__version__", "compare", "load", "pilot", "run", "runs", "verify"]
 
 _HOME_OF = {
     "Watch": ("attach", "Watch"),
     "compare": ("judgement", "compare"),
     "load": ("campaign", "load"),
     "run": ("conductor", "run"),
+    "runs": ("campaign.records", "runs"),
     "verify": ("dossier", "verify_dossier"),
 }
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationError
 
@@ -28,6 +28,9 @@ from testigo.campaign.sections import (
 )
 from testigo.campaign.tracking import Track
 from testigo.errors import CampaignError
+
+if TYPE_CHECKING:
+    from testigo.campaign.records import ComparisonRecord, Runs
 
 DEFINES_NO_RESULT = (
     "campaign", "question", "language", "track", "budget", "machine.launcher", "machine.parallel", "data.engine",
@@ -113,6 +116,28 @@ class Campaign(Section):
                 where=str(folder),
                 action="start again from the campaign file",
             ) from error
+
+    @property
+    def runs(self) -> Runs:
+        """The runs of the workspace `NAME.testigo` in the current folder, for notebooks.
+
+        Raises
+        ------
+        WorkspaceError
+            When the campaign was not begun here; `testigo.runs(campaign, workspace)` reads another folder.
+        """
+        from testigo.campaign.records import runs_of
+        from testigo.campaign.workspace import Workspace
+
+        return runs_of(Workspace.find(self.path))
+
+    @property
+    def comparison(self) -> ComparisonRecord | None:
+        """The last comparison in that workspace; None before the first."""
+        from testigo.campaign.records import comparison_of
+        from testigo.campaign.workspace import Workspace
+
+        return comparison_of(Workspace.find(self.path))
 
     def to_json(self) -> dict[str, Any]:
         """All settings as plain data, defaults written out."""

@@ -31,6 +31,17 @@ class Result:
         """One plain sentence."""
         return self.comparison.conclusion if self.comparison else "no run of the control ended well"
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        from testigo.campaign.tables import Table
+
+        columns = ("id", "variant", "seed", "state", "cause", "updates", "seconds")
+        table = Table(columns, [[getattr(run, name) for name in columns] for run in self.runs])
+        return (
+            f"<p><strong>{escape(self.conclusion)}</strong></p>{table._repr_html_()}<p>{escape(str(self.dossier))}</p>"
+        )
+
 
 class Lines:
     """A reporter that writes what stays to standard error."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from testigo.campaign.records import ComparisonRecord, forest, metrics_table
+from testigo.campaign.tables import Table
 from testigo.judgement.classes import Classes
 from testigo.judgement.decision import Guard, Improvement, ImprovementVerdict
 from testigo.judgement.paired import Paired
@@ -83,6 +85,18 @@ class Comparison:
     seeds: OverSeeds | None = None
     classes: Classes | None = None
     clean: Clean | None = None
+
+    @property
+    def table(self) -> Table:
+        """One line a metric, for notebooks."""
+        return metrics_table({name: paired.to_json() for name, paired in self.metrics.items()})
+
+    def chart(self) -> Any:
+        """An Altair forest plot of the differences."""
+        return forest(self.table)
+
+    def _repr_html_(self) -> str:
+        return ComparisonRecord(self.to_json())._repr_html_()
 
     def to_json(self) -> dict[str, Any]:
         """The document that `testigo compare --json` prints."""
