@@ -4,8 +4,8 @@
 
 Each round trains UPDATES of the example `orders` three times: without a checkpoint, with one that is written while the
 training goes on, and with one that it waits for. What a checkpoint costs is the difference to the first; on the demo's
-policy there is one every ten updates. A disk and a processor that others use blur it, so that the time for which the
-training stood still is told too, and the processor time of the thread that writes.
+policy there is one every ten updates. It is told by the clock, by the processor time of the process, which others on
+the machine do not change, and as the time for which the training stood still.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from testigo.campaign import PlannedRun, load, run_id
 from testigo.corpus import build
 from testigo.model.base import locate
 from testigo.tasks import task_for
-from testigo.training import saving
 from testigo.training.loop import Session
 from testigo.training.prepare import prepare, session
 from testigo.training.spec import RunSpec
@@ -49,31 +49,24 @@ def made(method: str, folder: Path) -> Session:
     return session(spec, prepare(spec), folder / "run")
 
 
-def clocked(work: Callable[[], Any]) -> float:
-    """Seconds of a work."""
-    began = time.perf_counter()
+@dataclass(frozen=True)
+class Cost:
+    """Of some updates [s]: by the clock, of processors, and without any progress of the training."""
+
+    clock: float
+    processor: float
+    still: float
+
+
+def measured(run: Session, work: Callable[[], Any]) -> Cost:
+    """What a work takes."""
+    still, clock, processor = run.saver.seconds, time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - began
-
-
-class Writer:
-    """The processor time of the threads that write."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        write = saving.Saver._write
-
-        def timed(*arguments: Any) -> None:
-            began = time.thread_time()
-            write(*arguments)
-            self.seconds += time.thread_time() - began
-
-        saving.Saver._write = timed  # type: ignore[method-assign]
+    return Cost(time.perf_counter() - clock, time.process_time() - processor, run.saver.seconds - still)
 
 
 def main(method: str, rounds: int, n_updates: int) -> None:
     """Measure and print."""
-    writer = Writer()
     with tempfile.TemporaryDirectory() as name:
         run = made(method, Path(name))
         run.model.train()
@@ -95,29 +88,28 @@ def main(method: str, rounds: int, n_updates: int) -> None:
             updates()
 
         ways = {"no checkpoint": updates, "written beside": beside, "waited for": waited_for}
-        seconds: dict[str, list[float]] = {way: [] for way in ways}
-        stood: dict[str, list[float]] = {way: [] for way in ways}
-        wrote: dict[str, list[float]] = {way: [] for way in ways}
+        costs: dict[str, list[Cost]] = {way: [] for way in ways}
         for round_number in range(rounds):
             for way in list(ways)[:: 1 if round_number % 2 else -1]:
-                still, cpu = run.saver.seconds, writer.seconds
-                seconds[way].append(clocked(ways[way]))
-                stood[way].append(run.saver.seconds - still)
-                wrote[way].append(writer.seconds - cpu)
-                print(f"  {way}: {seconds[way][-1]:.2f} s, stood still {stood[way][-1]:.2f} s", flush=True)
+                costs[way].append(measured(run, ways[way]))
+                print(f"  {way}: {costs[way][-1]}", flush=True)
         newest = max(path for path in run.checkpoints.iterdir() if path.name.isdigit())
         size = sum(path.stat().st_size for path in newest.iterdir())
-    update = statistics.median(seconds["no checkpoint"]) / n_updates
-    print(f"{method}: {size / 1e6:,.0f} MB a checkpoint, {update:.2f} s an update, medians of {rounds} rounds")
+    without = {of: statistics.median(getattr(c, of) for c in costs["no checkpoint"]) for of in ("clock", "processor")}
+    print(
+        f"{method}: {size / 1e6:,.0f} MB a checkpoint; an update takes {without['clock'] / n_updates:.2f} s, "
+        f"{without['processor'] / n_updates:.2f} s of processors; medians of {rounds} rounds"
+    )
     for way in ("written beside", "waited for"):
-        costs = [a - b for a, b in zip(seconds[way], seconds["no checkpoint"], strict=True)]
-        cost, stands = statistics.median(costs), statistics.median(stood[way])
-        share = cost / (UPDATES_BETWEEN * update)
-        print(
-            f"  {way}: costs {cost:.2f} s, {100 * share:.1f} % of {UPDATES_BETWEEN} updates; the training stands still "
-            f"for {stands:.2f} s ({100 * stands / (UPDATES_BETWEEN * update):.1f} %); "
-            f"{statistics.median(wrote[way]):.2f} s of processor time to write it"
+        told = []
+        for of, name in (("clock", "by the clock"), ("processor", "of processors")):
+            more = statistics.median(getattr(cost, of) for cost in costs[way]) - without[of]
+            told.append(f"{more:.2f} s {name} ({100 * more / (UPDATES_BETWEEN * without[of] / n_updates):.1f} %)")
+        still = statistics.median(cost.still for cost in costs[way])
+        told.append(
+            f"stands still {still:.2f} s ({100 * still / (UPDATES_BETWEEN * without['clock'] / n_updates):.1f} %)"
         )
+        print(f"  {way}: {', '.join(told)}, of {UPDATES_BETWEEN} updates")
 
 
 if __name__ == "__main__":

@@ -311,7 +311,7 @@ def test_a_checkpoint_that_reads_back_otherwise_is_told_and_the_former_stays(
         return made
 
     monkeypatch.setattr(Path, "rename", rename_on_a_bad_disk)
-    with pytest.raises(WorkspaceError, match=r"optimizer\.safetensors is not what its checksum says"):
+    with pytest.raises(WorkspaceError, match=r"optimizer\.safetensors is not what was written"):
         saved(run, 8)
     monkeypatch.undo()
     found, passed = newest_sound(copy / "checkpoints")

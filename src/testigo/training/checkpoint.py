@@ -81,7 +81,7 @@ def save(
             _to_the_disk(path)
         sync_folder(aside)
         _put(aside, final)
-        fault = fault_of(final)
+        fault = _unlike(final, {FILES[0]: weights, FILES[1]: moments}, sums[FILES[2]])
     except (OSError, SafetensorError) as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise (DiskFull if is_full(error) else WorkspaceError)(
@@ -106,6 +106,22 @@ def _to_the_disk(path: Path) -> None:
         os.fsync(file.fileno())
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _unlike(folder: Path, tensors: Mapping[str, Mapping[str, torch.Tensor]], state_sha256: str) -> str | None:
+    """What a checkpoint that was just written holds otherwise than the memory does; None when it is the same.
+
+    Bits are compared with those that were to be kept: a checksum of the file would only be held against the file.
+    """
+    for name, own in tensors.items():
+        kept = load_file(folder / name)
+        if kept.keys() != own.keys() or not all(torch.equal(_bits(kept[key]), _bits(own[key])) for key in own):
+            return f"{name} is not what was written"
+    return None if file_sha256(folder / FILES[2]) == state_sha256 else f"{FILES[2]} is not what was written"
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.reshape(-1).view(torch.uint8)
 
 
 def _put(aside: Path, final: Path) -> None:
