@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testigo.disk import write_atomically
-from testigo.page.curves import pinned, thinned
+from testigo.page.curves import pinned
 from testigo.page.one_run import plain
 from testigo.page.reading import Growing, tail_of
 from testigo.page.standing import Found
 from testigo.page.steps import Steps
+from testigo.page.thinning import thinned
 from testigo.rules import Finding
 
 
@@ -116,11 +117,11 @@ def test_findings_are_pinned_where_they_were_made_and_the_gravest_names_a_shared
         return Found(Finding(code, "name", severity, "watch", "", ""), "run", update, False)
 
     specification = {"layer": [{"mark": "line"}]}
-    made = pinned(specification, [found("T101", "stop", 5), found("T106", "warn", 5), found("T110", "note", None)])
+    made = pinned(specification, [(5, found("T101", "stop", 5)), (5, found("T106", "warn", 5))])
     pins = made["layer"][1]["data"]["values"]
     assert [(pin["update"], pin["code"]) for pin in pins] == [(5, "T101")]
     assert specification == {"layer": [{"mark": "line"}]}
-    assert pinned(specification, [found("T110", "note", None)]) is specification
+    assert pinned(specification, []) is specification
 
 
 def test_the_end_of_a_log_begins_with_a_whole_line(tmp_path: Path) -> None:

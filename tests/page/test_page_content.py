@@ -48,6 +48,8 @@ def paths(client: TestClient, story: Any) -> list[str]:
     with story.ledger() as ledger:
         runs = [run.id for run in ledger.runs()]
     fixed = ["/", "/gates", "/rows", "/rows?kind=fixed&start=20", "/rows?kind=both_right", "/ledger", "/nothing"]
+    fixed += ["/runs", "/runs?text=half&sort=loss&down=1", "/samples", "/data", "/compare"]
+    fixed += ["/compare?axis=tokens&smooth=0.9&log=1&what=memory&what=loss"]
     return [*fixed, *(f"/runs/{run}" for run in runs), f"/runs/{runs[-1]}/updates/17"]
 
 
@@ -127,7 +129,7 @@ def test_a_run_is_drawn_with_its_findings_pinned_and_its_log(living: Any, ask: C
     text = client.get(f"/runs/{living.run}").text
     for title in ("Training loss", "Validation loss", "Learning rate", "Gradient norm", "Time of an update", "Memory"):
         assert f"<h3>{title}</h3>" in text
-    assert text.count(">T106</text>") == 6
+    assert text.count(">T106</text>") == 7
     assert f"/runs/{living.run}/updates/10" in text
     assert "loading\n100%\nthe last line" in text
 
@@ -204,9 +206,11 @@ def test_of_very_many_runs_the_latest_are_listed_and_the_others_are_one_click_aw
         ledger.start_run("run-001", pid=os.getpid())
         ledger.end_run("run-001", state="completed", updates=60, seconds=9.0)
     client = ask(story.workspace)
-    first, every = (set(re.findall(r'href="/runs/(run-\d+)"', client.get(path).text)) for path in ("/", "/?runs=all"))
+    first, *every = (
+        set(re.findall(r'href="/runs/(run-\d+)"', client.get(path).text)) for path in ("/", "/runs", "/runs?start=100")
+    )
     assert first == {"run-000", *(f"run-{number:03d}" for number in range(30, 130))}
-    assert every == {f"run-{number:03d}" for number in range(130)}
+    assert every[0] | every[1] == {f"run-{number:03d}" for number in range(130)}
 
 
 def test_a_campaign_file_that_is_gone_leaves_what_the_ledger_knows(story: Any, ask: Callable[..., TestClient]) -> None:
@@ -256,7 +260,7 @@ def test_the_parts_of_a_fragment_are_those_of_the_page(client: TestClient, told:
         assert names
         assert len(names) == len(set(names))
         assert names == re.findall(r'data-part="(\w+)"', whole)
-        assert part.strip() in whole
+        assert part.strip() in whole or "data-curves=" in part  # a script draws its pictures itself
 
 
 @pytest.mark.parametrize("name", ["page.js", "page.css", "report.css", "icon.svg"])

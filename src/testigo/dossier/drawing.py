@@ -43,7 +43,7 @@ def svg(specification: pictures.Specification, *, alternative: str, css_class: s
     opening, rest = drawn.split(">", 1)
     box = re.search(r'viewBox="([^"]+)"', opening)
     width, height = box.group(1).split()[2:] if box else ("100", "100")
-    rest = _COLOUR.sub(lambda match: _VARIABLES[match.group(0).lower()], rest)
+    rest = with_variables(rest)
     head = Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" role="img" class="{}" viewBox="0 0 {} {}" style="max-width:{}px" '
         'aria-label="{}">'
@@ -64,6 +64,11 @@ def _numbers(language: str) -> dict[str, Any]:
     """The numbers of the axes, as d3-format asks for a language's signs."""
     digits = DIGITS[language]
     return {"decimal": digits.decimal, "thousands": digits.thousands, "grouping": [3], "currency": ["", ""]}
+
+
+def with_variables(text: str) -> str:
+    """A text with the style sheet's variables in place of a specification's colours."""
+    return _COLOUR.sub(lambda match: _VARIABLES[match.group(0).lower()], text)
 
 
 def variable_of(colour: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -24,7 +25,7 @@ class Picture:
     note: str = ""
 
 
-def cell(column: Mapping[int, float | None], update: int) -> str:
+def cell(column: Mapping[Any, float | None], update: float) -> str:
     """What stands in a picture's table at an update of one of its curves; None is a value that is not finite."""
     if update not in column:
         return ""

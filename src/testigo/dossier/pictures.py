@@ -50,7 +50,7 @@ class Series:
     """One run's points of one quantity. `kind` chooses the colour, `twin` the dashes: a variant and its seeds."""
 
     name: str
-    updates: Sequence[int]
+    updates: Sequence[float]
     values: Sequence[float | None]
     marks: bool = False
     kind: int = 0
@@ -126,14 +126,28 @@ def forest(effects: Sequence[Effect], *, width: int = 520, narrow: bool = False)
 
 @unchecked
 def curve(
-    series: Sequence[Series], *, title: str, width: int = 520, height: int = 190, last_update: int | None = None
+    series: Sequence[Series],
+    *,
+    title: str,
+    width: int = 520,
+    height: int = 190,
+    last_update: float | None = None,
+    over: str | None = None,
+    logarithmic: bool | None = None,
 ) -> Specification:
     """One quantity over the updates, a line a run; a gap is drawn where a value was not finite.
 
     Where the values span more than two powers of ten the scale is logarithmic, and its title says so. There is no
     legend: several pictures share one, which the page writes.
+
+    Parameters
+    ----------
+    over
+        What the horizontal axis counts, where that is not updates.
+    logarithmic
+        Whether the scale is logarithmic, where that was chosen.
     """
-    logarithmic = spans_widely(series)
+    logarithmic = spans_widely(series) if logarithmic is None else logarithmic
     rows = [
         {"run": one.name, "update": update, "value": None if logarithmic and (value or 0) <= 0 else value}
         for one in series
@@ -144,7 +158,7 @@ def curve(
     x_axis = alt.Axis(grid=False, tickMinStep=1, tickCount=5 if width < _NARROW else 8)
     y_axis = alt.Axis(tickCount=4 if logarithmic else 5, format=_format(series))
     base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("update:Q", title=_("update"), scale=alt.Scale(domain=[0, end], nice=False), axis=x_axis),
+        x=alt.X("update:Q", title=over or _("update"), scale=alt.Scale(domain=[0, end], nice=False), axis=x_axis),
         y=alt.Y(
             "value:Q",
             title=_("{quantity}, log scale", quantity=title) if logarithmic else title,

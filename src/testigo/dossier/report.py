@@ -243,7 +243,7 @@ def _drawn(runs: Sequence[Run]) -> Iterable[tuple[Run, Callable[..., pictures.Se
         yield run, partial(pictures.Series, unique, kind=variants.index(run.variant), twin=twin)
 
 
-def _curve_picture(title: str, quantity: str, series: Sequence[pictures.Series], last: int) -> Picture:
+def _curve_picture(title: str, quantity: str, series: Sequence[pictures.Series], last: float) -> Picture:
     alternative = f"{title}{_(': ')}" + _("; ").join(_ends(one) for one in series if one.updates)
     updates = sorted({update for one in series for update in one.updates})
     step = max(1, -(-len(updates) // _TABLE_ROWS))

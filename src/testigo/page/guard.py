@@ -2,7 +2,8 @@
 
 A page on loopback can be asked by every other page in the same browser. So the Host must be one of this server's own
 names (a foreign name that points here is DNS rebinding), an Origin must be this page's own, and the answers forbid
-scripts, styles and frames from elsewhere. Elsewhere than on loopback a token is asked for.
+scripts, styles and frames from elsewhere. Elsewhere than on loopback a token is asked for; what changes anything asks
+for it everywhere.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_QUERY_BYTES = 2048
 MOST_PATH_BYTES = 1024
+MOST_BODY_BYTES = 16_384
+_FORM = "application/x-www-form-urlencoded"
 LEAST_TOKEN_CHARACTERS = 16
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
@@ -47,12 +50,20 @@ class Access:
     any_address
         Whether any IP address may be asked for too: an address that is typed is no DNS rebinding.
     token
-        What a client must know; None lets everybody in who reaches the port.
+        What a client must know to read; None lets everybody in who reaches the port.
+    key
+        What a client must know to act, where reading needs no token; None lets nobody act.
     """
 
     hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1"})
     any_address: bool = False
     token: str | None = None
+    key: str | None = None
+
+    @property
+    def secret(self) -> str | None:
+        """What is shown in an address or by a client: the token, or where reading needs none, the key."""
+        return self.token or self.key
 
     @property
     def cookie(self) -> str:
@@ -70,15 +81,22 @@ class Access:
         return name in self.hosts or (self.any_address and _is_address(name))
 
     def admits(self, headers: Headers) -> bool:
-        """Whether the client showed the token, by cookie or as a bearer."""
-        if self.token is None:
-            return True
-        bearer = headers.get("authorization", "").removeprefix("Bearer ")
+        """Whether the client may read."""
+        return self.token is None or self.acts(headers)
+
+    def acts(self, headers: Headers) -> bool:
+        """Whether the client showed the secret, by cookie or as a bearer, and so may act."""
+        if self.secret is None:
+            return False
         cookie = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
-        return _equal(bearer, self.token) or _equal(cookie, self.pass_word)
+        return self.bears(headers) or _equal(cookie, self.pass_word)
+
+    def bears(self, headers: Headers) -> bool:
+        """Whether the client is a program that shows the secret itself."""
+        return self.secret is not None and _equal(headers.get("authorization", "").removeprefix("Bearer "), self.secret)
 
     def _digest(self, what: str) -> str:
-        return hashlib.sha256(f"testigo {what} {self.token}".encode()).hexdigest()
+        return hashlib.sha256(f"testigo {what} {self.secret}".encode()).hexdigest()
 
 
 class Guard:
@@ -100,8 +118,8 @@ class Guard:
         async def signed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 answer = MutableHeaders(scope=message)
-                answer.update(_HEADERS)
-                answer.setdefault("cache-control", "no-store")
+                for name, value in {**_HEADERS, "cache-control": "no-store"}.items():
+                    answer.setdefault(name, value)
             await send(message)
 
         refused = self._refusal(scope, headers) or self._entrance(scope, headers)
@@ -115,20 +133,35 @@ class Guard:
             return _refuse(403, "Other pages may not ask here.")
         if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
             return _refuse(403, "Other pages may not ask here.")
+        if scope["method"] == "POST" and "/actions/" in scope["path"]:
+            return self._refusal_of_action(headers)
         if scope["method"] not in ("GET", "HEAD"):
             return _refuse(405, "This page can only be read.")
         if len(scope["query_string"]) > MOST_QUERY_BYTES or len(scope.get("raw_path") or b"") > MOST_PATH_BYTES:
             return _refuse(414, "That address is too long.")
         return None
 
+    def _refusal_of_action(self, headers: Headers) -> Response | None:
+        """A browser always names the page from which it posts; a program shows the secret itself."""
+        if not self._access.acts(headers):
+            return _refuse(403, "Read-only: open the address with the token that testigo printed, and try again.")
+        if headers.get("origin") is None and not self._access.bears(headers):
+            return _refuse(403, "Other pages may not ask here.")
+        if headers.get("content-type", "").partition(";")[0].strip() != _FORM:
+            return _refuse(415, "A form is expected.")
+        length = headers.get("content-length", "")
+        if not length.isdigit() or int(length) > MOST_BODY_BYTES:
+            return _refuse(413, "That is too long.")
+        return None
+
     def _entrance(self, scope: Scope, headers: Headers) -> Response | None:
         """The token in the address opens the door once: it becomes a cookie, and leaves the address."""
         access = self._access
-        if access.token is None:
+        if access.secret is None:
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         shown = [value for name, value in query if name == "token"]
-        if shown and _equal(shown[-1], access.token):
+        if shown and _equal(shown[-1], access.secret):
             rest = urlencode([(name, value) for name, value in query if name != "token"])
             # Two slashes in front would name another server.
             path = "/" + str(scope["path"]).lstrip("/\\")

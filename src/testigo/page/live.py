@@ -71,6 +71,11 @@ class Live:
                 self._looked_at = clock()
             return self._known
 
+    def close(self) -> None:
+        """Let the listeners go, and end what goes on in the background."""
+        self.closing = True
+        self._site.jobs.close()
+
     def look(self) -> dict[str, str]:
         """The signatures now; where something cannot be read, they say so, and change when it can."""
         try:

@@ -10,8 +10,9 @@ from typing import Any
 from testigo.corpus import Row
 from testigo.dossier.comparison_facts import shortened
 from testigo.dossier.files import real, words
-from testigo.ledger import Event, Run
-from testigo.page.curves import RunPicture, run_pictures
+from testigo.ledger import Event, Run, kinds
+from testigo.page.curves import QUANTITIES, Drawn, Line, Way, drawn
+from testigo.page.generations import Generations, generations
 from testigo.page.reading import tail_of
 from testigo.page.site import Site
 from testigo.page.standing import Found, RunRow, findings_in_run, run_row
@@ -30,10 +31,14 @@ class RunPage:
     metric: str
     because: str
     settings: dict[str, str]
-    pictures: tuple[RunPicture, ...]
+    pictures: tuple[Drawn, ...]
+    way: Way
     findings: tuple[Found, ...]
     events: tuple[Event, ...]
     log: str
+    generations: tuple[Generations, ...]
+    may_stop: bool
+    stop_asked: str
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,11 @@ class UpdatePage:
     after: int | None
 
 
-def run_page(site: Site, id: str) -> RunPage | None:
+def run_page(
+    site: Site, id: str, *, way: Way | None = None, at: str = "", with_pictures: bool = True
+) -> RunPage | None:
     """The page of a run; None when the ledger does not know it."""
+    way = way or Way()
     run = site.run(id)
     if run is None:
         return None
@@ -73,11 +81,25 @@ def run_page(site: Site, id: str) -> RunPage | None:
         metric=campaign.hypothesis.improve.metric if campaign else "",
         because=variant.because if variant else "",
         settings={name: words(value) for name, value in variant.set.items()} if variant else {},
-        pictures=run_pictures(steps, found),
+        pictures=tuple(
+            picture
+            for name in QUANTITIES
+            if (picture := drawn(name, [Line(run.id, "", steps)], way, found, at=at, with_picture=with_pictures))
+        ),
+        way=way,
         findings=tuple(found),
         events=tuple(event for event in site.events if event.run == run.id),
         log=plain(tail_of(site.file(*site.folder_of(run.id), "log.txt"), _LOG_BYTES)),
+        generations=generations(site, run.id),
+        may_stop=run.state in ("running", "interrupted", "planned"),
+        stop_asked=next(
+            (str(event.body.get("by") or "-") for event in site.events if _asks_to_stop(event, run.id)), ""
+        ),
     )
+
+
+def _asks_to_stop(event: Event, run: str) -> bool:
+    return event.kind == kinds.RUN_STOP_ASKED and event.run == run
 
 
 def update_page(site: Site, id: str, update: int) -> UpdatePage | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from testigo.campaign import Campaign, planned_runs
 from testigo.dossier.files import real
+from testigo.dossier.language import _
 from testigo.ledger import Run, kinds
 from testigo.page.site import Site
-from testigo.page.steps import Steps, median
+from testigo.page.steps import Pace, Steps, median
 from testigo.training.order import Order
 
 WENT_WELL = ("completed", "stopped-early")
@@ -60,13 +61,13 @@ def work_of(site: Site) -> tuple[Work, ...]:
 
 def speed_of(site: Site) -> Speed:
     """From the runs' own steps, and before the first of them from the pilot."""
-    steps = [site.steps(run.id) for run in site.runs[-8:] if run.attempts]
-    update = median([one.seconds_per_update for one in steps])
-    validation = median([one.seconds_per_validation for one in steps])
-    source = "the runs' own updates"
+    paces = [site.pace(run.id) for run in site.runs[-8:] if run.attempts]
+    update = median([one.seconds_per_update for one in paces])
+    validation = median([one.seconds_per_validation for one in paces])
+    source = _("from the runs' own updates")
     phases = {phase.phase: phase.seconds for phase in site.gates.phases} if site.gates else {}
     if update is None:
-        update, source = phases.get("update-2") or phases.get("update"), "the pilot's second update"
+        update, source = phases.get("update-2") or phases.get("update"), _("from the pilot's second update")
     if validation is None:
         validation = phases.get("validation")
     name = site.current("baseline", kinds.BASELINE_EVALUATED)
@@ -74,7 +75,7 @@ def speed_of(site: Site) -> Speed:
     return Speed(update, validation, real(meta.get("seconds")), source)
 
 
-def left_of(work: Work, steps: Steps | None, speed: Speed, *, evaluated: bool) -> float | None:
+def left_of(work: Work, steps: Steps | Pace | None, speed: Speed, *, evaluated: bool) -> float | None:
     """Seconds that a run still takes, its own evaluation included; None when they are not known."""
     state = work.run.state if work.run else "planned"
     evaluation = 0.0 if evaluated else speed.evaluation or 0.0
@@ -93,10 +94,10 @@ def left_of(work: Work, steps: Steps | None, speed: Speed, *, evaluated: bool) -
 def remaining(seconds: Sequence[float | None], speed: Speed) -> Remaining:
     """The sum over all runs, with what it rests on."""
     if any(one is None for one in seconds):
-        why = "no update was timed yet" if speed.update is None else "the campaign file cannot be read"
+        why = _("no update was timed yet") if speed.update is None else _("the campaign file cannot be read")
         return Remaining(None, why)
     total = sum(filter(None, seconds))
-    return Remaining(total, f"from {speed.source}" if total else "nothing is left to train or to evaluate")
+    return Remaining(total, speed.source if total else _("nothing is left to train or to evaluate"))
 
 
 def _work(variant: str, seed: int, campaign: Campaign | None, n_rows: int, run: Run | None) -> Work:

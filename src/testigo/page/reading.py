@@ -81,6 +81,14 @@ def tail_of(path: Path, n_bytes: int) -> str:
     return content.decode("utf-8", "replace")
 
 
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 when there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 def stamp(path: Path) -> str:
     """What tells one version of a file from the next without reading it."""
     try:

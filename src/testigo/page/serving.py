@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -23,32 +24,33 @@ _MOST_AT_ONCE = 600
 _LAST_PORT = 65_535
 
 
-def application(workspace: Path, *, token: str | None = None) -> ASGIApp:
-    """The guarded page of a workspace for a server of your own, for clients on this machine.
+def application(*workspaces: Path, token: str | None = None) -> ASGIApp:
+    """The guarded page of one or many workspaces for a server of your own, for clients on this machine.
+
+    With a token, who shows it may also act; without one the page only reads.
 
     Raises
     ------
     MissingExtra
         When the extra `page` is not installed.
     WorkspaceError
-        When the folder is no workspace.
+        When a folder is no workspace.
     """
     _need_extra()
     from testigo.page.app import application_of
     from testigo.page.guard import Access
 
-    return application_of(Workspace.find(workspace), Access(token=token))[0]
+    return application_of([Workspace.find(one) for one in workspaces], Access(token=token))[0]
 
 
 def serve(
-    workspace: Path,
-    *,
+    *workspaces: Path,
     host: str = LOOPBACK,
     port: int = DEFAULT_PORT,
     token: str | None = None,
-    on_start: Callable[[str], object] = lambda address: None,
+    on_start: Callable[[str, str], object] = lambda address, acting: None,
 ) -> None:
-    """Serve the page until the process is asked to end. Nothing in the workspace is changed.
+    """Serve the page until the process is asked to end. It changes nothing but by an action of who has the token.
 
     Parameters
     ----------
@@ -57,9 +59,10 @@ def serve(
     port
         0 takes a free one.
     token
-        What a client must show, sixteen characters or more.
+        What a client must show, sixteen characters or more. Without one everybody on this machine may read, and a
+        token is made for those who act.
     on_start
-        Given the address of the page once it listens, with the token when there is one.
+        Given the address of the page once it listens, and the address that also lets in to act.
 
     Raises
     ------
@@ -74,17 +77,18 @@ def serve(
     from testigo.page.app import application_of
 
     access = _access(host, token)
-    guarded, live = application_of(Workspace.find(workspace), access)
+    guarded, live = application_of([Workspace.find(one) for one in workspaces], access)
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: Any) -> None:
-            live.closing = True  # the open streams end, so that nobody waits for them
+            live.close()  # the open streams end, so that nobody waits for them
             super().handle_exit(sig, frame)
 
     with _listening(host, port) as listening:
         own_port = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        on_start(f"http://{shown}:{own_port}/" + (f"?token={token}" if token else ""))
+        place = f"http://{shown}:{own_port}/"
+        on_start(place + (f"?token={token}" if token else ""), f"{place}?token={access.secret}")
         settings = uvicorn.Config(
             guarded,
             http="h11",  # the parser with a bound on the size of a request's head
@@ -112,7 +116,7 @@ def _access(host: str, token: str | None) -> Access:
             action="take a random one: python -c 'import secrets; print(secrets.token_urlsafe())'",
         )
     if is_loopback(host):
-        return Access(token=token)
+        return Access(token=token, key=secrets.token_urlsafe(16))
     if token is None:
         raise TestigoError(
             expected="a token, since others can reach this address",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -19,8 +21,9 @@ from testigo.dossier.record import Gates
 from testigo.dossier.run_facts import mean_scores
 from testigo.errors import TestigoError, WorkspaceError
 from testigo.ledger import Event, Ledger, Run, kinds, process_is_alive
-from testigo.page.reading import stamp
-from testigo.page.steps import Steps
+from testigo.page.jobs import Jobs
+from testigo.page.reading import stamp, tail_of
+from testigo.page.steps import Pace, Steps, pace_of
 
 RUN_FILES = (
     "steps.jsonl",
@@ -29,10 +32,15 @@ RUN_FILES = (
     "log.txt",
     "predictions/progress.json",
     "predictions/validation.jsonl",
+    "samples.jsonl",
 )
 """What a run's folder is watched for."""
+_STILL_AFTER_SECONDS = 60.0
 _MOST_ROWS_KEPT = 50_000
 _LARGE_KEPT = 6
+_STEPS_KEPT = 64
+"""Runs whose whole steps are held in memory: ten thousand updates take about 3 MB."""
+_PACE_BYTES = 200_000
 _T = TypeVar("_T")
 
 
@@ -46,6 +54,8 @@ class Site:
         self._small: dict[object, tuple[str, Any]] = {}
         self._large: dict[object, tuple[str, Any]] = {}
         self._steps: dict[str, Steps] = {}
+        self._settled: dict[str, tuple[float, str]] = {}
+        self.jobs = Jobs()
         self._ledger: Ledger | None = None
 
     # ---- files ------------------------------------------------------------------------------------------------
@@ -108,11 +118,17 @@ class Site:
 
     def steps(self, run: str) -> Steps:
         """A run's steps, read up to now."""
-        known = self._steps.get(run)
-        if known is None:
-            known = self._steps[run] = Steps(self.file(*self.folder_of(run), "steps.jsonl"))
+        known = self._steps.pop(run, None) or Steps(self.file(*self.folder_of(run), "steps.jsonl"))
+        self._steps[run] = known
+        while len(self._steps) > _STEPS_KEPT:
+            del self._steps[next(iter(self._steps))]  # the one that was not asked for the longest
         known.refresh()
         return known
+
+    def pace(self, run: str) -> Pace:
+        """How fast a run goes, by the end of its steps: of a long run not the whole file is read."""
+        path = self.file(*self.folder_of(run), "steps.jsonl")
+        return self._kept(("pace", run), stamp(path), lambda: pace_of(tail_of(path, _PACE_BYTES)))
 
     # ---- ledger and campaign ----------------------------------------------------------------------------------
 
@@ -225,13 +241,23 @@ class Site:
                 "baseline", ("predictions/progress.json", "predictions/validation.jsonl")
             ),
             "rows": stamp(self.file("comparison.json")) + stamp(self.file("comparison-test.json")),
-            "runs": " ".join(runs.values()),
+            "runs": _short(runs.values()),
+            "campaign": stamp(self.workspace.campaign_path) if self.workspace.campaign_path else "-",
+            "jobs": self.jobs.state,
             **runs,
         }
 
     def _run_signature(self, run: Run) -> str:
+        """What changes with the run's files; those of a run that has ended are looked at once a minute."""
+        ended, now = run.state not in ("planned", "running", "interrupted"), time.monotonic()
+        looked_at, known = self._settled.get(run.id, (float("-inf"), ""))
+        if ended and known.startswith(f"{run.state} ") and now - looked_at < _STILL_AFTER_SECONDS:
+            return known
         folder = self.workspace.root.joinpath(*self.folder_of(run.id))
-        return " ".join([run.state, *(stamp(folder / name) for name in RUN_FILES)])
+        signature = " ".join([run.state, *(stamp(folder / name) for name in RUN_FILES)])
+        # A run that has just ended is still evaluated: it counts as settled when a minute brought nothing new.
+        self._settled[run.id] = (now if signature == known else float("-inf"), signature)
+        return signature
 
     def _folder_signature(self, kind: str, names: tuple[str, ...]) -> str:
         try:
@@ -274,6 +300,10 @@ class Site:
             del cache[next(iter(cache))]  # the one that was not asked for the longest
         value: _T = known[1]
         return value
+
+
+def _short(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def progress_in(told: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from testigo.dossier import units
 from testigo.dossier.files import real, whole
 from testigo.dossier.gate_facts import finding_from
+from testigo.dossier.language import _, counted
+from testigo.dossier.retelling import told
 from testigo.ledger import Event, Run, campaign_state, kinds
 from testigo.page.plan import Remaining, Speed, Work, left_of, remaining, speed_of, work_of
+from testigo.page.reading import size_of
 from testigo.page.site import Site, progress_in
+from testigo.page.steps import Pace, Steps
 from testigo.rules import Finding
 
 _SEVERITIES = ("stop", "warn", "note")
 _MOST_FINDINGS = 400
-_FEW = 50
-"""Of so many runs all steps are read for the overview; of more, only those of runs that go on."""
 _FIRST_RUNS = 100
+_SHORT_BYTES = 2_000_000
+"""Of a longer journal the end alone is read for a table."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Found:
 class Stage:
     """One step of the campaign. `state` is done, now, part, failed or waiting; `at` is a path of the page."""
 
+    key: str
     name: str
     state: str
     detail: str
@@ -81,18 +87,18 @@ class Overview:
     @property
     def first_runs(self) -> tuple[RunRow, ...]:
         """Of very many runs those that go on and the latest that began, in their order."""
-        if len(self.runs) <= _FIRST_RUNS:
-            return self.runs
-        latest = {row.id for row in [row for row in self.runs if row.id][-_FIRST_RUNS:]}
-        return tuple(row for row in self.runs if row.state in ("running", "interrupted") or row.id in latest)
+        return _first_of(self.runs)
 
 
 def overview(site: Site) -> Overview:
     """Read the workspace as it is now."""
     campaign, works, speed = site.campaign, work_of(site), speed_of(site)
     metric = campaign.hypothesis.improve.metric if campaign else ""
-    few = len(works) <= _FEW
-    rows = tuple(_row(site, work, metric, speed, with_steps=few or _is_open(work)) for work in works)
+    light = [row_of(site, work, metric, speed, with_files=False) for work in works]
+    shown = {row.id for row in _first_of(light)}
+    rows = tuple(
+        row_of(site, work, metric, speed) if row.id in shown else row for work, row in zip(works, light, strict=True)
+    )
     budget = campaign.budget if campaign else None
     price = budget.price_per_hour if budget else None
     seconds = sum(row.seconds or 0.0 for row in rows)
@@ -140,20 +146,25 @@ def run_row(site: Site, run: Run) -> RunRow:
     """The table's line of one run of the ledger."""
     campaign = site.campaign
     work = next(one for one in work_of(site) if one.run is not None and one.run.id == run.id)
-    return _row(site, work, campaign.hypothesis.improve.metric if campaign else "", speed_of(site), with_steps=True)
+    return row_of(site, work, campaign.hypothesis.improve.metric if campaign else "", speed_of(site))
 
 
-def _row(site: Site, work: Work, metric: str, speed: Speed, *, with_steps: bool) -> RunRow:
+def row_of(site: Site, work: Work, metric: str, speed: Speed, *, with_files: bool = True) -> RunRow:
+    """A line of a table of runs. Without files it tells what the ledger knows, for tables of very many."""
     run = work.run
     if run is None:
         left = left_of(work, None, speed, evaluated=False)
         return RunRow("", work.variant, work.seed, "planned", "", 0, work.n_updates,
                       None, None, None, None, left, None)  # fmt: skip
-    folder, steps = site.folder_of(run.id), site.steps(run.id) if with_steps and run.attempts else None
+    if not with_files:
+        left = left_of(work, None, speed, evaluated=False)
+        return RunRow(run.id, run.variant, run.seed, run.state, str(run.cause or ""), run.updates, work.n_updates,
+                      None, None, None, run.seconds or None, left, None)  # fmt: skip
+    folder, steps = site.folder_of(run.id), _steps_of(site, run)
     result = site.document(*folder, "result.json")
-    best = steps.best_validation if steps else None
+    best, told = steps.best_validation if steps else None, real(result.get("best_validation_loss"))
     scores = site.scores(*folder, "predictions", "validation.jsonl")
-    told = site.document(*folder, "predictions", "progress.json")
+    progress = site.document(*folder, "predictions", "progress.json")
     is_live = run.state == "running"
     seconds = run.seconds or None
     if steps and (is_live or not run.seconds):
@@ -167,31 +178,51 @@ def _row(site: Site, work: Work, metric: str, speed: Speed, *, with_steps: bool)
         updates=max(run.updates, steps.last_update if steps else 0),
         n_updates=work.n_updates,
         loss=steps.last("loss") if steps else None,
-        best_validation=best.loss if best else real(result.get("best_validation_loss")),
+        best_validation=best.loss if best and isinstance(steps, Steps) else _least(best.loss if best else None, told),
         score=scores.get(metric) if scores else None,
         seconds=seconds,
         left_seconds=left_of(work, steps, speed, evaluated=bool(scores)),
-        evaluating=progress_in(told) if told and not scores else None,
+        evaluating=progress_in(progress) if progress and not scores else None,
     )
 
 
-def _is_open(work: Work) -> bool:
-    return work.run is not None and work.run.state in ("running", "interrupted")
+def _steps_of(site: Site, run: Run) -> Steps | Pace | None:
+    if not run.attempts:
+        return None
+    size = size_of(site.file(*site.folder_of(run.id), "steps.jsonl"))
+    return site.steps(run.id) if size <= _SHORT_BYTES else site.pace(run.id)
+
+
+def _least(*values: float | None) -> float | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _first_of(rows: Sequence[RunRow]) -> tuple[RunRow, ...]:
+    if len(rows) <= _FIRST_RUNS:
+        return tuple(rows)
+    latest = {row.id for row in [row for row in rows if row.id][-_FIRST_RUNS:]}
+    return tuple(row for row in rows if row.state in ("running", "interrupted") or row.id in latest)
 
 
 def _now(site: Site, rows: Sequence[RunRow]) -> str:
     """What goes on at this moment, in words; empty when nothing tells."""
     for row in rows:
         if row.state == "running":
-            of = "" if row.n_updates is None else f" of {row.n_updates:,}"
-            return f"Training {row.variant}, seed {row.seed}: update {row.updates:,}{of}."
+            run = {"variant": row.variant, "seed": row.seed, "n": units.count(row.updates)}
+            if row.n_updates is None:
+                return _("Training {variant}, seed {seed}: update {n}.", **run)
+            return _("Training {variant}, seed {seed}: update {n} of {all}.", **run, all=units.count(row.n_updates))
         if row.evaluating:
-            return f"Evaluating {row.variant}, seed {row.seed}: {row.evaluating[0]} of {row.evaluating[1]} rows."
+            done, of = map(units.count, row.evaluating)
+            words = {"variant": row.variant, "seed": row.seed, "n": done, "all": of}
+            return _("Evaluating {variant}, seed {seed}: {n} of {all} rows.", **words)
     pilot = site.pilot_now
     if pilot:
-        return f"The pilot goes through its phases: {pilot}."
+        return _("The pilot goes through its phases: {phase}.", phase=told(pilot))
     baseline = _baseline_progress(site)
-    return f"Evaluating the base: {baseline[0]} of {baseline[1]} rows." if baseline else ""
+    if baseline is None:
+        return ""
+    return _("Evaluating the base: {n} of {all} rows.", n=units.count(baseline[0]), all=units.count(baseline[1]))
 
 
 def _baseline_progress(site: Site) -> tuple[int, int] | None:
@@ -215,29 +246,35 @@ def _stages(site: Site, rows: Sequence[RunRow], metric: str) -> list[Stage]:
     ended = sum(row.state not in ("planned", "running", "interrupted") for row in rows)
     baseline = site.current("baseline", kinds.BASELINE_EVALUATED)
     score = site.scores("baseline", baseline, "predictions", "validation.jsonl").get(metric) if baseline else None
-    pilot = "" if gates is None else f"{len(gates.phases)} phases, {len(gates.findings)} findings"
+    pilot = ""
+    if gates is not None:
+        pilot = _("{n} phases, {m} findings", n=len(gates.phases), m=len(gates.findings))
     openings = sum(event.kind == kinds.TEST_OPENED for event in site.events)
-    counts = ", ".join(f"{n:,} {split}" for split, n in corpus.counts.items()) if corpus else ""
+    counts = ", ".join(f"{units.count(n)} {told(split)}" for split, n in corpus.counts.items()) if corpus else ""
     progress = _baseline_progress(site)
     is_now = any(row.state == "running" or row.evaluating for row in rows)
     runs_state = "now" if is_now else "part" if ended else "waiting"
     runs_state = "done" if rows and ended == len(rows) and not is_now else runs_state
-    evaluated = f"{metric} {100 * score:.1f} %" if score is not None else ""
+    evaluated = f"{metric} {units.share(score)}" if score is not None else ""
+    opened = _("sealed") if not openings else counted("opened", "opened {n} times", openings)
     return [
-        _stage("Hypothesis registered", last.get(kinds.CAMPAIGN_REGISTERED), "", "/ledger"),
-        _stage("Rows", last.get(kinds.CORPUS_BUILT), counts, "/ledger"),
-        _stage("Baseline", last.get(kinds.BASELINE_EVALUATED), evaluated, "/rows", now=progress is not None),
-        _stage("Pilot", last.get(kinds.PILOT_FINISHED), pilot, "/gates", now=bool(site.pilot_now),
+        _stage("hypothesis", _("Hypothesis registered"), last.get(kinds.CAMPAIGN_REGISTERED), "", "/ledger"),
+        _stage("corpus", _("Rows"), last.get(kinds.CORPUS_BUILT), counts, "/data"),
+        _stage("baseline", _("Baseline"), last.get(kinds.BASELINE_EVALUATED), evaluated, "/rows",
+               now=progress is not None),
+        _stage("pilot", _("Pilot"), last.get(kinds.PILOT_FINISHED), pilot, "/gates", now=bool(site.pilot_now),
                failed=gates is not None and gates.finished and not gates.ok),
-        Stage("Runs", runs_state, f"{ended} of {len(rows)} ended" if rows else "", "", "#runs"),
-        _stage("Comparison", last.get(kinds.COMPARED), "", "/rows"),
-        Stage("Sealed test", "done" if openings else "waiting",
-              f"opened {openings} times" if openings > 1 else "opened" if openings else "sealed", "", "/ledger"),
-        _stage("Export", last.get(kinds.EXPORTED), "", "/ledger"),
-        _stage("Dossier", last.get(kinds.DOSSIER_WRITTEN), "", "/ledger"),
+        Stage("runs", _("Runs"), runs_state,
+              _("{n} of {all} ended", n=units.count(ended), all=units.count(len(rows))) if rows else "", "", "/runs"),
+        _stage("comparison", _("Comparison"), last.get(kinds.COMPARED), "", "/compare"),
+        Stage("test", _("Sealed test"), "done" if openings else "waiting", opened, "", "/ledger"),
+        _stage("export", _("Export"), last.get(kinds.EXPORTED), "", "/ledger"),
+        _stage("dossier", _("Dossier"), last.get(kinds.DOSSIER_WRITTEN), "", "/ledger"),
     ]  # fmt: skip
 
 
-def _stage(name: str, event: Event | None, detail: str, at: str, *, now: bool = False, failed: bool = False) -> Stage:
+def _stage(
+    key: str, name: str, event: Event | None, detail: str, at: str, *, now: bool = False, failed: bool = False
+) -> Stage:
     state = "now" if now else "failed" if failed else "done" if event else "waiting"
-    return Stage(name, state, detail, str(event.time) if event else "", at)
+    return Stage(key, name, state, detail, str(event.time) if event else "", at)

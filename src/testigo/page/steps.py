@@ -6,6 +6,7 @@ import statistics
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,12 @@ QUANTITIES = (
     "resident_bytes",
     "allocated_bytes",
     "reserved_bytes",
+    "supervised_tokens",
+    "examples",
 )
 """The columns, named as in `steps.jsonl`."""
+AXES = {"examples": "examples", "tokens": "supervised_tokens", "time": "seconds"}
+"""What a curve may be drawn over beside updates, and the column that it sums."""
 _RECENT = 50
 
 
@@ -60,6 +65,16 @@ class Steps:
                 self._validated(update, line)
             else:
                 self._stepped(update, line, place)
+
+    def axis(self, name: str) -> Sequence[float]:
+        """For each update how far the run was by then: in updates, examples, tokens in the loss, or seconds."""
+        if name not in AXES:
+            return self.updates
+        return list(accumulate(value or 0.0 for value in self.columns[AXES[name]]))
+
+    def place_of(self, update: int) -> int:
+        """The position of an update, or of the first one after it."""
+        return min(bisect_left(self.updates, update), max(len(self.updates) - 1, 0))
 
     @property
     def last_update(self) -> int:
@@ -114,6 +129,47 @@ class Steps:
         if n < len(self.updates):
             for column in (self.updates, self._places, *self.columns.values()):
                 del column[n:]  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The end of a run's steps: medians of the last updates and validations [s], the last update and loss.
+
+    It tells of a long run what a table needs, under the names of `Steps`; `best_validation` is the best of the end.
+    """
+
+    seconds_per_update: float | None
+    seconds_per_validation: float | None
+    last_update: int
+    last_loss: float | None
+    best_validation: Validation | None
+
+    @property
+    def seconds(self) -> float:
+        """About what was measured [s]: all updates at the present pace."""
+        return (self.seconds_per_update or 0.0) * self.last_update
+
+    def last(self, _name: str) -> float | None:
+        """The last loss."""
+        return self.last_loss
+
+
+def pace_of(text: str) -> Pace:
+    """The pace of the end of a `steps.jsonl`."""
+    lines = [line for part in text.split("\n") if (line := json_object(part.encode()))]
+    validations = [line for line in lines if "validation_loss" in line and whole(line.get("update")) is not None]
+    updates = [line for line in lines if "loss" in line and whole(line.get("update")) is not None]
+    found = [
+        Validation(line["update"], real(line["validation_loss"]), real(line.get("seconds"))) for line in validations
+    ]
+    finite = [one for one in found if one.loss is not None]
+    return Pace(
+        seconds_per_update=median([real(line.get("seconds")) for line in updates[-_RECENT:]]),
+        seconds_per_validation=median([one.seconds for one in found[-_RECENT:]]),
+        last_update=updates[-1]["update"] if updates else 0,
+        last_loss=real(updates[-1]["loss"]) if updates else None,
+        best_validation=min(finite, key=lambda one: (one.loss, one.update)) if finite else None,
+    )
 
 
 def median(values: Sequence[float | None]) -> float | None:

@@ -7,6 +7,7 @@
   const light = document.getElementById("live");
   const told = new Map(); // the server's own text of each part, to see what changed
   let source = null;
+  let drawing = null; // the pictures' own script, loaded where there are some
   let shown = main.dataset.state;
   let wanted = shown;
   let busy = false;
@@ -44,6 +45,20 @@
     if (kept.focus >= 0) part.querySelectorAll("a, summary, [tabindex]")[kept.focus]?.focus({ preventScroll: true });
   }
 
+  // Forms that only choose what is shown are sent when the choice changes; pictures are drawn where they come into view.
+  function prepare(root) {
+    for (const form of root.querySelectorAll("form[data-submit]")) {
+      form.addEventListener("change", () => form.requestSubmit());
+    }
+    if (drawing) drawing.draw(root);
+    else if (root.querySelector("[data-curves]")) {
+      import(document.querySelector("script[data-drawing]").dataset.drawing).then((script) => {
+        drawing ??= script;
+        drawing.draw(main);
+      });
+    }
+  }
+
   function replace(text) {
     const fresh = new DOMParser().parseFromString(text, "text/html");
     const content = fresh.getElementById("content");
@@ -53,6 +68,7 @@
     if (names.join() !== [...old.keys()].join()) {
       main.replaceChildren(...content.childNodes);
       told.clear();
+      prepare(main);
     } else {
       for (const part of [...parts(content)]) {
         const name = part.dataset.part;
@@ -62,8 +78,10 @@
         told.set(name, html);
         if (before === html) continue;
         const kept = remember(old.get(name));
+        drawing?.move(old.get(name), part);
         old.get(name).replaceWith(part);
         restore(part, kept);
+        prepare(part);
       }
     }
     shown = content.dataset.state;
@@ -85,11 +103,26 @@
   }
 
   function listen() {
-    if (source || document.hidden || !main.dataset.topics) return;
-    source = new EventSource(`/live?topics=${encodeURIComponent(main.dataset.topics)}`);
+    if (source || document.hidden) return;
+    if (!main.dataset.topics) return poll();
+    source = new EventSource(`${main.dataset.live}?topics=${encodeURIComponent(main.dataset.topics)}`);
     source.addEventListener("open", () => say("live"));
     source.addEventListener("error", () => say("lost"));
     source.addEventListener("state", (event) => { wanted = event.data; refresh(); });
+  }
+
+  // A list of campaigns has no single source of changes: it is asked for from time to time.
+  function poll() {
+    const every = Number(main.dataset.poll);
+    if (!every || document.hidden) return;
+    say("live");
+    setTimeout(async () => {
+      if (document.hidden) return;
+      wanted = `${Date.now()}`;
+      await refresh();
+      shown = wanted;
+      poll();
+    }, every);
   }
 
   function rest() {
@@ -101,6 +134,7 @@
   document.addEventListener("visibilitychange", () => (document.hidden ? rest() : listen()));
   window.addEventListener("pagehide", rest);
   window.addEventListener("pageshow", listen);
+  prepare(main);
   main.querySelectorAll("[data-follow]").forEach((one) => { one.scrollTop = one.scrollHeight; });
   listen();
 })();
