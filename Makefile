@@ -60,13 +60,15 @@ lint: venv
 docs: venv ## write the generated pages and schemas again
 	$(BIN)/python docs/generate.py
 
-messages: venv ## bring the dossier's catalogues up to date with its texts
+messages: venv ## bring the catalogues of dossier and page up to date with their texts
 	mkdir -p build
-	$(BIN)/pybabel --quiet extract --mapping pyproject.toml --no-location --no-wrap \
+	for room in dossier page; do \
+	  $(BIN)/pybabel --quiet extract --mapping pyproject.toml --no-location --no-wrap \
 		--no-default-keywords --keyword _ --keyword later --keyword counted:1,2 --keyword ngettext:1,2 \
-		--output build/dossier.pot src/testigo/dossier
-	$(BIN)/pybabel --quiet update --domain dossier --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date \
-		--no-wrap --input build/dossier.pot --output-dir src/testigo/dossier/locale
+		--output build/$$room.pot src/testigo/$$room && \
+	  $(BIN)/pybabel --quiet update --domain $$room --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date \
+		--no-wrap --input build/$$room.pot --output-dir src/testigo/$$room/locale || exit 1; \
+	done
 	$(BIN)/python -m testigo.dossier.rule_texts
 
 clean: ## remove what make built

@@ -164,7 +164,7 @@ def test_testigo_serve_becomes_the_page_and_answers_with_its_token(told: Any) ->
 
 
 def test_testigo_serve_tells_that_a_folder_is_no_workspace(told: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["serve", str(told.workspace.root.parent), "--json"]) == 2
+    assert run(["serve", str(told.workspace.root / "corpus"), "--json"]) == 2
     assert "no workspace.json in it" in json.loads(capsys.readouterr().out)["problems"][0]["found"]
 
 

@@ -18,8 +18,16 @@ from io import BytesIO
 LANGUAGES = ("en", "es", "pt", "fr")
 DOMAIN = "dossier"
 RULES = "rules"
+_rooms = [("testigo.dossier", DOMAIN)]
 
 _spoken: ContextVar[str] = ContextVar("spoken", default="en")
+
+
+def also_speaks(package: str, domain: str) -> None:
+    """Another room's catalogues, `locale/` in its package; what they lack is sought in the report's."""
+    if (package, domain) not in _rooms:
+        _rooms.append((package, domain))
+        _catalogue.cache_clear()
 
 
 @contextmanager
@@ -75,10 +83,18 @@ def from_rules(text: str) -> str | None:
 def _catalogue(language: str, domain: str = DOMAIN) -> gettext.NullTranslations:
     if language == "en":
         return gettext.NullTranslations()
+    rooms = _rooms if domain == DOMAIN else [("testigo.dossier", domain)]
+    found = [_read(package, name, language) for package, name in rooms]
+    for other in found[1:]:
+        found[0].add_fallback(other)
+    return found[0]
+
+
+def _read(package: str, domain: str, language: str) -> gettext.GNUTranslations:
     from babel.messages.mofile import write_mo
     from babel.messages.pofile import read_po
 
-    written = files("testigo.dossier") / "locale" / language / "LC_MESSAGES" / f"{domain}.po"
+    written = files(package) / "locale" / language / "LC_MESSAGES" / f"{domain}.po"
     compiled = BytesIO()
     write_mo(compiled, read_po(BytesIO(written.read_bytes()), locale=language))
     compiled.seek(0)

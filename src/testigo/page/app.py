@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from testigo.campaign import Workspace
 from testigo.dossier.history import waivers
-from testigo.dossier.language import speaking
+from testigo.dossier.language import _, later, speaking
 from testigo.errors import TestigoError
 from testigo.ledger import kinds
 from testigo.page import rendering
@@ -51,6 +51,7 @@ TOPICS = {
     "ledger": ("ledger",),
 }
 """The parts of the workspace that each page shows."""
+NO_RUN, NO_UPDATE = later("The ledger knows no such run."), later("The ledger knows no such update.")
 _Read = Callable[[], Mapping[str, Any]]
 
 
@@ -107,7 +108,7 @@ class Page:
 
         def read() -> Mapping[str, Any]:
             whole = not rendering.is_fragment(request)
-            return {"view": _there(run_page(self.site, id, way=way, at=self.at, with_pictures=whole), "run")}
+            return {"view": _there(run_page(self.site, id, way=way, at=self.at, with_pictures=whole), NO_RUN)}
 
         return self._page(request, "run", ("ledger", f"run/{id}"), read)
 
@@ -115,7 +116,7 @@ class Page:
         """One update of a run, row by row."""
         id, n = request.path_params["run"], number(request.path_params["update"])
         topics = ("ledger", f"run/{id}")
-        return self._page(request, "update", topics, lambda: {"view": _there(update_page(self.site, id, n), "update")})
+        return self._page(request, "update", topics, lambda: {"view": _there(update_page(self.site, id, n), NO_UPDATE)})
 
     def compare(self, request: Request) -> Response:
         """Runs over each other, and the forest."""
@@ -231,8 +232,10 @@ class Page:
     def not_found(self, request: Request, error: Exception) -> Response:
         """A page that says what is not there."""
         assert isinstance(error, HTTPException)
-        why = "There is no such page." if error.detail == "Not Found" else error.detail
-        return self._page(request, "missing", (), lambda: {"why": why, "problems": ()}, status=error.status_code)
+        why = later("There is no such page.") if error.detail == "Not Found" else error.detail
+        return self._page(
+            request, "missing", (), lambda: {"why": _(str(why)), "problems": ()}, status=error.status_code
+        )
 
     def unreadable(self, request: Request, error: Exception) -> Response:
         """A page that says what cannot be read, or be done, in four parts."""
@@ -315,7 +318,7 @@ def _names(wanted: Sequence[str]) -> list[str]:
 
 def _there(view: Any, what: str) -> Any:
     if view is None:
-        raise HTTPException(404, f"The ledger knows no such {what}.")
+        raise HTTPException(404, what)
     return view
 
 

@@ -12,7 +12,7 @@ from testigo.dossier import pictures, units
 from testigo.dossier.corpus_facts import data_from, samples_confirmed
 from testigo.dossier.drawing import svg
 from testigo.dossier.files import words
-from testigo.dossier.language import _
+from testigo.dossier.language import _, later
 from testigo.dossier.picture import Picture
 from testigo.dossier.record import Data
 from testigo.gates.duplicates import in_words
@@ -22,6 +22,7 @@ from testigo.page.site import Site
 
 _BINS = 30
 _PAIRS = 60
+_PARTS = (later("prompt"), later("answer"), later("both"))
 _SPLITS = ("train", "validation")
 
 
@@ -80,7 +81,7 @@ def _alike(pair: Mapping[str, Any]) -> Alike:
     sides = zip(pair.get("rows", ()), pair.get("splits", ()), pair.get("texts", ()), strict=False)
     return Alike(
         kind=in_words(str(pair.get("kind", ""))),
-        part=str(pair.get("part", "")),
+        part=_(part) if (part := str(pair.get("part", ""))) in _PARTS else part,
         similarity=float(pair.get("similarity", 0.0)),
         sides=tuple(AlikeSide(str(row), str(split or ""), text) for row, split, text in sides),
     )

@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from testigo.dossier import report
-from testigo.dossier.language import LANGUAGES, spoken
+from testigo.dossier.language import LANGUAGES, also_speaks, spoken
 
+also_speaks("testigo.page", "page")
 FRAGMENT = "testigo-fragment"
 """The header by which the page's script asks for the content alone."""
 LANGUAGE = "testigo-language"
