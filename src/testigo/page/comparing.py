@@ -50,7 +50,7 @@ def comparison_page(
     campaign = site.campaign
     metric, speed = campaign.hypothesis.improve.metric if campaign else "", speed_of(site)
     works = {work.run.id: work for work in work_of(site) if work.run is not None}
-    statistics, forest = _forest(site, with_pictures)
+    statistics, forest = _forest(site)
     made = [drawn(name, lines, way, at=at, with_picture=with_pictures) for name in asked]
     return ComparisonPage(
         chosen=tuple(chosen),
@@ -78,7 +78,7 @@ def lines_of(site: Site, runs: Sequence[Run]) -> list[Line]:
     return lines
 
 
-def _forest(site: Site, with_picture: bool) -> tuple[dict[str, Any], Picture | None]:
+def _forest(site: Site) -> tuple[dict[str, Any], Picture | None]:
     """The dossier's forest of the last comparison: on the test where it was opened, else on validation."""
     campaign = site.campaign
     for split in ("test", "validation"):
@@ -96,7 +96,7 @@ def _forest(site: Site, with_picture: bool) -> tuple[dict[str, Any], Picture | N
         baseline=mean_scores(lines, {}) if lines else {},
         openings=(),
     )
-    picture = report.forest_picture(record) if with_picture else None
+    picture = report.forest_picture(record)
     if picture is None:
         return statistics, None
     return statistics, Picture(
