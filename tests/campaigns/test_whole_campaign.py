@@ -62,6 +62,19 @@ def test_the_python_api_runs_the_same_campaign(place: Place, monkeypatch: pytest
     assert place.events() == before
 
 
+def test_the_python_api_asks_nobody_about_samples_and_the_ledger_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import whole
+
+    place = whole.make(tmp_path / "fresh")
+    monkeypatch.setattr(subprocess, "Popen", _no_process)  # so it ends where the base is evaluated
+    with pytest.raises(AssertionError):
+        testigo.run(testigo.load(place.file), workspace=place.workspace)
+    (event,) = place.events(kinds.SAMPLES_CONFIRMED)
+    assert (event.body["looked"], event.body["how"]) == (False, "--yes")
+
+
 def test_status_has_its_documented_shape(finished: Finished) -> None:
     status = finished.place.testigo("status", "--json").document
     assert (status["campaign"], status["state"]) == ("tiny", "completed")

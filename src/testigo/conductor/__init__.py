@@ -61,7 +61,9 @@ def run(
     amend: str | None = None,
     reporter: Reporter | None = None,
 ) -> Result:
-    """Carry a campaign from its file to its dossier, as `testigo run` does; call it again to go on.
+    """Carry a campaign from its file to its dossier, as `testigo run --yes` does; call it again to go on.
+
+    Nobody is asked whether samples look right, and the ledger says so.
 
     Parameters
     ----------
@@ -85,11 +87,13 @@ def run(
     >>> testigo.run(campaign).conclusion  # doctest: +SKIP
     """
     from testigo.campaign.against_rules import check_rules
-    from testigo.conductor import story
+    from testigo.conductor import samples, story
     from testigo.conductor.opening import opened
     from testigo.gates import all_rules
 
     check_rules(campaign, all_rules(tuple(campaign.folder / name for name in campaign.rules.files)))
     with opened(campaign, None if workspace is None else Path(workspace), reporter or Lines()) as grounds:
+        if samples.standing(grounds) is None:
+            samples.record(grounds, how="--yes")
         comparison = story.run(grounds, amend=amend)
         return Result(comparison, grounds.ledger.runs(), grounds.workspace.dossier / "index.html")
