@@ -48,7 +48,7 @@ def test_a_running_campaign_is_shown_in_80_columns_with_its_curves_findings_and_
     assert len(lines) <= 24
     assert "running" in lines[0]
     assert "update 50" in lines[1]
-    assert "▸\N{NO-BREAK SPACE}Runs" in text
+    assert "▸ Runs" in text
     assert "loss" in text
     assert "2 → 0.04" in text
     assert "1.5 → 1.25" in text
@@ -67,6 +67,7 @@ def test_a_campaign_that_ended_is_shown_once_and_the_view_ends_by_itself(story: 
     site = Site(story.workspace)
     lines = shown(site)
     assert all(len(line) <= 80 for line in lines)
+    assert lines[-1].startswith("ended; ")
     assert has_ended(site, overview(site))
     command = [sys.executable, "-m", "testigo", "status", str(story.workspace.root), "--watch"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testigo.cli.output import JsonFlag, ending, print_json, show, show_table
+from testigo.cli.output import JsonFlag, ending, print_json, show
 from testigo.errors import TestigoError
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def explain(
         if as_json:
             print_json({"rules": [_document(rule) for rule in rules]})
         else:
-            rows = [(rule.code, rule.severity, rule.phase, rule.name, rule.summary) for rule in rules]
-            show_table(("code", "severity", "phase", "name", "what holds when it passes"), rows)
+            _show_list(rules)
         ending(next_command="testigo explain CODE")
         return
     rule = _find(code, rules)
@@ -37,7 +36,16 @@ def explain(
         print_json(_document(rule))
     else:
         show(_text(rule))
-    ending(next_command="testigo pilot CAMPAIGN")
+    ending(next_command=f"testigo {'run' if rule.phase == 'training' else 'pilot'} CAMPAIGN")
+
+
+def _show_list(rules: tuple[Rule, ...]) -> None:
+    """By phase, each rule with what holds when it passes: in 80 columns a table would cut its names."""
+    for phase in dict.fromkeys(rule.phase for rule in rules):
+        show(f"\n{phase}", "bold")
+        for rule in rules:
+            if rule.phase == phase:
+                show(f"  {rule.code} {rule.severity:<5}{rule.name}: {rule.summary}")
 
 
 def known_rules() -> tuple[Rule, ...]:
@@ -92,5 +100,7 @@ def _text(rule: Rule) -> str:
         lines.append(f"Limits, to be changed in the campaign: rules: {{{rule.code}: {{{limits}}}}}")
     if rule.requires:
         lines.append(f"Judged only where these hold: {', '.join(rule.requires)}")
-    lines.append(f"To go on in spite of it: waive: {{{rule.code}: the reason in words}}")
+    stops = rule.severity == "stop"
+    waiving = "To go on in spite of it" if stops else "It stops nothing. To answer it in the report"
+    lines.append(f"{waiving}: waive: {{{rule.code}: the reason in words}}")
     return "\n".join(lines)

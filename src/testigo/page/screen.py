@@ -23,6 +23,7 @@ LOOK_SECONDS = 1.0
 LOG_EVERY_SECONDS = 60.0
 _MOST_RUNS, _MOST_FINDINGS, _MOST_CURVES = 6, 4, 3
 _CURVE_WIDTH = 38
+_WIDTH = 80
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MARKS = {"done": "✓", "now": "▸", "failed": "✗", "part": "▸", "waiting": "·"}
 _STYLES = {"stop": "bold red", "warn": "yellow", "note": "dim", "failed": "bold red", "now": "bold", "part": "bold"}
@@ -45,8 +46,9 @@ def curve(values: Sequence[float | None], width: int = _CURVE_WIDTH) -> str:
 def frame(site: Site) -> tuple[RenderableType, bool]:
     """All that is shown now, at most 24 lines of 80 columns, and whether the campaign has ended."""
     seen = overview(site)
-    parts = [_head(site, seen), _stages(seen), Text(), _runs(seen), *_curves(site, seen), *_findings(seen), _foot(seen)]
-    return Group(*parts), has_ended(site, seen)
+    ended = has_ended(site, seen)
+    parts = [_head(site, seen), _stages(seen), Text(), _runs(seen), *_curves(site, seen), *_findings(seen)]
+    return Group(*parts, _foot(seen, ended=ended)), ended
 
 
 def has_ended(site: Site, seen: Overview) -> bool:
@@ -67,17 +69,21 @@ def line_of(site: Site, seen: Overview) -> str:
     return f"{site.name}: {seen.state}; {now.rstrip('.')}{left}"
 
 
-def _head(site: Site, seen: Overview) -> Text:
-    text = _line(f"{site.name} · {seen.state}", "bold")
-    text.append(f"\n{_plain(seen.now or seen.conclusion or seen.question)}", style="not bold")
-    return text
+def _head(site: Site, seen: Overview) -> RenderableType:
+    said = Text(_plain(seen.now or seen.conclusion or seen.question))
+    return Group(_line(f"{site.name} · {seen.state}", "bold"), said)
 
 
 def _stages(seen: Overview) -> Text:
-    text = Text()
+    """The steps, as many a line as go into it whole."""
+    text, taken = Text(), 0
     for stage in seen.stages:
-        name = stage.name.replace(" ", "\N{NO-BREAK SPACE}")
-        text.append(f"{_MARKS.get(stage.state, '·')}\N{NO-BREAK SPACE}{name}  ", style=_STYLES.get(stage.state, "dim"))
+        name = f"{_MARKS.get(stage.state, '·')} {stage.name}  "
+        if taken + len(name) > _WIDTH:
+            text.append("\n")
+            taken = 0
+        text.append(name, style=_STYLES.get(stage.state, "dim"))
+        taken += len(name)
     return text
 
 
@@ -121,20 +127,22 @@ def _curves(site: Site, seen: Overview) -> Iterator[Text]:
 
 def _findings(seen: Overview) -> Iterator[Text]:
     new = [one for one in seen.findings if not one.waived]
+    names = {row.id: f"{row.variant} {row.seed}" for row in seen.runs}
     for one in new[:_MOST_FINDINGS]:
-        at = f" ({one.run}, update {one.update})" if one.update is not None else " (pilot)"
+        at = f" ({names.get(one.run, one.run)}, update {one.update})" if one.update is not None else " (pilot)"
         found = one.finding
         yield _line(f"{found.severity} {found.code} {found.name}{at}: {found.observed}", _STYLES[found.severity])
     if len(new) > _MOST_FINDINGS:
         yield _line(f"and {len(new) - _MOST_FINDINGS} more findings", "dim")
 
 
-def _foot(seen: Overview) -> Text:
-    left = "?" if seen.remaining.seconds is None else _humane(seen.remaining.seconds)
+def _foot(seen: Overview, *, ended: bool) -> Text:
     cost = f", {seen.cost:.2f} {seen.currency}" if seen.cost is not None else ""
-    return _line(
-        f"left: at most {left}; so far {_humane(seen.seconds)} of runs{cost}. Ctrl-C ends this view alone.", "dim"
-    )
+    if ended:
+        return _line(f"ended; {_humane(seen.seconds)} of runs{cost}", "dim")
+    left = "?" if seen.remaining.seconds is None else _humane(seen.remaining.seconds)
+    spent = f"so far {_humane(seen.seconds)} of runs{cost}"
+    return _line(f"left: at most {left}; {spent}. Ctrl-C ends this view alone.", "dim")
 
 
 def _line(text: str, style: str = "") -> Text:
