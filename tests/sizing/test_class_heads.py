@@ -27,7 +27,8 @@ def test_every_phase_of_a_class_head_is_sized(kind: str, method: str, texts: Tin
     assert lengths.pixels == ((3, 16, 16) if tiny is images else None)
     configuration = source_of(campaign.model.base, relative_to=campaign.folder).configuration()
     peaks = rehearse(campaign, configuration, worst(lengths, microbatch=2, accumulation=2, batch_size=4))
-    assert tuple(peaks) == PHASES
+    missing = {"samples"} | ({"merge"} if method == "full" else set())
+    assert tuple(peaks) == tuple(phase for phase in PHASES if phase not in missing)
     labels = tuple(map(str, range(3)))
     whole = load_base(tiny.base(kind), head=Head(labels, "image" if tiny is images else "text")).model
     n_bytes = sum(p.numel() * p.element_size() for p in whole.parameters())
@@ -42,4 +43,5 @@ def test_recomputing_is_no_remedy_where_the_architecture_does_not_offer_it(image
     campaign = images.campaign({"model.base": "path:resnet", "model.adapter": {"method": "full"}})
     lengths = read_lengths(campaign, lambda _: images.folder / "corpus")
     remedies = size(campaign, gpu_bytes=None, lengths=lengths).remedies
-    assert [list(remedy.change) for remedy in remedies] == [["training.microbatch", "training.accumulation"]]
+    assert list(remedies[0].change) == ["training.microbatch", "training.accumulation"]
+    assert not any("training.activation_checkpointing" in remedy.change for remedy in remedies)

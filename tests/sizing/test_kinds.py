@@ -32,7 +32,8 @@ def test_weights_gradients_and_moments_are_those_of_the_architecture(
     trained = parameter_bytes(model, trained=True)
     buffers = sum(b.numel() * b.element_size() for b in model.buffers())
     peaks = rehearse(campaign, configurations["qwen2"], INPUTS, parts=["train"], block_bytes=1)
-    assert tuple(peaks) == PHASES[:7]
+    missing = {"evaluation", "export"} | ({"merge"} if method == "full" else set())
+    assert tuple(peaks) == tuple(phase for phase in PHASES if phase not in missing)
     assert peaks["load"].by_kind == {"weights": parameter_bytes(model, trained=False) + buffers}
     step = peaks["step"].by_kind
     n_counts = sum(p.requires_grad for p in model.parameters())
@@ -73,7 +74,7 @@ def test_one_microbatch_alone_peaks_as_it_does_in_a_later_update(
     lengths = RowLengths(tuple(RowLength(30 + n, 60 + 2 * n) for n in range(6)), (RowLength(30, 60),))
     inputs = worst(lengths, microbatch=2, accumulation=accumulation, batch_size=1)
     whole = rehearse(campaign, configurations["llama"], inputs, parts=["train"], block_bytes=1)
-    alone = rehearse(campaign, configurations["llama"], inputs, parts=["microbatch"], block_bytes=1)
+    alone = rehearse(campaign, configurations["llama"], inputs, parts=["later"], block_bytes=1)
     for phase in ("forward", "backward"):
         assert alone[phase].n_bytes == pytest.approx(whole[phase].n_bytes, rel=0.001)
 
@@ -95,7 +96,7 @@ def test_longer_rows_never_need_less(campaign_on: Callable[..., Campaign], confi
     settings: dict[str, int] = {"microbatch": 2, "accumulation": 1, "batch_size": 1}
     campaign = campaign_on("llama")
     longest, usual = (
-        rehearse(campaign, configurations["llama"], inputs, parts=["microbatch"])["backward"].n_bytes
+        rehearse(campaign, configurations["llama"], inputs, parts=["later"])["backward"].n_bytes
         for inputs in (worst(lengths, **settings), typical(lengths, **settings))  # type: ignore[arg-type]
     )
     assert longest > usual

@@ -19,6 +19,7 @@ from testigo.cli.output import (
     named,
     print_json,
     short,
+    show,
     show_table,
 )
 from testigo.errors import GateFailed
@@ -43,13 +44,15 @@ def pilot(
             measure.pilot(grounds)
         folder = measure.pilot_folder(grounds)
         verdict = judge_pilot(folder, grounds.campaign)
-        phases = measure.phases_of(folder)
+        phases, compared = measure.phases_of(folder), measure.memory_of(folder)
     if as_json:
-        print_json(
-            {**verdict_to_json(verdict), "phases": [{name: row.get(name) for name in _COLUMNS} for row in phases]}
-        )
+        rows = [{name: row.get(name) for name in _COLUMNS} for row in phases]
+        memory = None if compared is None else compared.to_json()
+        print_json({**verdict_to_json(verdict), "phases": rows, "memory": memory})
     else:
         print_phases(phases)
+        if compared is not None:
+            show(compared.in_words())
         print_verdict(verdict)
     _end(verdict.ok, len(verdict.passed), len(verdict.blind), folder, named(campaign, workspace))
 

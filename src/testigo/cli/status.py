@@ -49,6 +49,7 @@ def status(
     Example: testigo status campaign.yaml --watch
     """
     from testigo.campaign.workspace import Workspace
+    from testigo.gates.predicted import Measured
     from testigo.ledger import campaign_state
 
     found = Workspace.find(campaign, workspace)
@@ -58,12 +59,16 @@ def status(
         events = ledger.events()
         runs = [_now(found, run) for run in ledger.runs()]
     state = campaign_state({run.id: run.state for run in runs}, events)
+    memory = _memory(events)
     if as_json:
-        print_json({"campaign": found.campaign_name, "state": state, "runs": [_document(run) for run in runs]})
+        document = {"campaign": found.campaign_name, "state": state, "runs": [_document(run) for run in runs]}
+        print_json({**document, "memory": memory})
     else:
         show(f"{found.campaign_name}: {state}")
         if runs:
             show_table(("run", "variant", "seed", "state", "updates", "loss", "cause"), [_row(run) for run in runs])
+        if memory is not None:
+            show(Measured.from_json(memory).in_words(), "dim")
     ending(
         checked="the ledger's events and the runs' steps",
         not_checked="whether the record is whole; `testigo ledger verify` does",
@@ -82,6 +87,14 @@ def _watch(root: Path, *, as_json: bool) -> None:
     sys.stdout.flush()
     # This process becomes the view: the page's rooms and the commands do not know each other.
     os.execv(sys.executable, [sys.executable, "-m", "testigo.page.screen", str(root)])
+
+
+def _memory(events: Sequence[Event]) -> dict[str, Any] | None:
+    """How the last pilot's memory compares with its prediction."""
+    from testigo.ledger import kinds
+
+    told = [event.body.get("memory") for event in events if event.kind == kinds.PILOT_FINISHED]
+    return next((memory for memory in reversed(told) if memory), None)
 
 
 def _now(workspace: Workspace, run: Run) -> RunNow:

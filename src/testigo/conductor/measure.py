@@ -14,6 +14,7 @@ from testigo.conductor.outputs import watch_outputs
 from testigo.disk import file_sha256
 from testigo.errors import GateFailed, Problem
 from testigo.evaluation.worker import PROGRESS, EvaluationSpec
+from testigo.gates.predicted import Measured, measured_in
 from testigo.ledger import kinds
 from testigo.pilot.verdict import judge_pilot
 from testigo.rules import Finding, Verdict
@@ -115,7 +116,9 @@ def pilot(grounds: Grounds) -> Verdict:
         to_end(follow("testigo.pilot.worker", spec, progress=phases, step="pilot", reporter=grounds.reporter))
     verdict = judge_pilot(folder, grounds.campaign)
     codes = sorted(finding.code for finding in verdict.findings)
-    grounds.record(kinds.PILOT_FINISHED, {"fingerprint": folder.name, "ok": verdict.ok, "findings": codes})
+    measured = memory_of(folder)
+    told = {} if measured is None else {"memory": measured.to_json()}
+    grounds.record(kinds.PILOT_FINISHED, {"fingerprint": folder.name, "ok": verdict.ok, "findings": codes, **told})
     for code, reason in grounds.campaign.waive.items():
         grounds.record(kinds.GATE_WAIVED, {"code": code, "reason": reason}, about=("code",))
     grounds.reporter.say(
@@ -136,6 +139,11 @@ def pilot_folder(grounds: Grounds) -> Path:
     control = planned_runs(grounds.campaign)[0]
     defines = {**grounds.definition(control), "platform": platform_description()}
     return grounds.workspace.pilot(digest(defines)[:16])
+
+
+def memory_of(folder: Path) -> Measured | None:
+    """How a pilot's memory compares with its prediction; None where it did not come so far."""
+    return measured_in(folder.parent, only=folder.name)
 
 
 def problem(finding: Finding, where: Path) -> Problem:

@@ -6,27 +6,33 @@ from collections.abc import Collection, Iterable
 
 import torch
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from testigo.model.device import device
 
 
-def shard(model: nn.Module, trained: Collection[nn.Parameter]) -> nn.Module:
+def shard(model: nn.Module, trained: Collection[nn.Parameter], mesh: DeviceMesh | None = None) -> nn.Module:
     """Spread the weights over the processes, block by block (FSDP2).
 
     A frozen base is sharded and its adapter stays whole on every process: it is small, and summed as without shards.
     With full fine-tuning every weight is sharded, its gradient and its moments with it.
+
+    Parameters
+    ----------
+    mesh
+        The processes and their kind of device; None: all processes, on this machine's.
     """
     is_full = len(trained) == sum(1 for _ in model.parameters())
     replicated = set() if is_full else set(trained)
     for parameter in replicated:
-        parameter.data = parameter.data.to(device())
+        parameter.data = parameter.data.to(device() if mesh is None else mesh.device_type)
     for module in list(model.modules()):
         if isinstance(module, nn.ModuleList) and len(module) > 1 and any(True for _ in module.parameters()):
             for block in module:
-                fully_shard(block, ignored_params=replicated)
-    fully_shard(model, ignored_params=replicated)
+                fully_shard(block, mesh=mesh, ignored_params=replicated)
+    fully_shard(model, mesh=mesh, ignored_params=replicated)
     for module in model.modules():
         if isinstance(module, FSDPModule):  # a sum, as without shards: the loss was divided by all tokens
             module.set_gradient_divide_factor(1.0)

@@ -18,6 +18,7 @@ from testigo.errors import exit_code_of
 from testigo.gates.duplicates import duplicates_from, near_across
 from testigo.gates.evidence import Evidence, to_json
 from testigo.gates.forward import ForwardEvidence
+from testigo.gates.predicted import FILE as MEMORY
 from testigo.gates.splits import splits_from
 from testigo.gates.update import UpdateEvidence
 from testigo.model.adapter import trained
@@ -25,7 +26,7 @@ from testigo.model.device import platform_description
 from testigo.model.digest import weights_sha256
 from testigo.model.encoder import encoder_of
 from testigo.model.starter import end_with_starter
-from testigo.pilot import backward, classes, data, export, forward, processes, resume, speed, update, validation
+from testigo.pilot import backward, classes, data, export, forward, memory, processes, resume, speed, update, validation
 from testigo.pilot.balance import balance
 from testigo.pilot.bench import Bench
 from testigo.pilot.phases import OutOfMemory, Phases
@@ -145,6 +146,7 @@ def _go_through(
     with phases.measure("merge", "adapter merged into the base, and not"):
         evidence.append(export.with_merged_error(exported, bench))
     evidence[evidence.index(collected)] = replace(collected, longest_run=tuple(sorted(bench.run)))
+    write_json(folder / MEMORY, memory.compare(bench, phases.rows).to_json())
     _write_measured(folder, bench, ordinary)
 
 

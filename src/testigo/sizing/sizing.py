@@ -1,30 +1,32 @@
-"""What a campaign needs of a GPU, told in order: every phase, the verdict, the largest microbatch, the ways out."""
+"""What a campaign needs of a GPU, told in order: every phase, the verdict, the largest inputs, the ways out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from testigo.campaign import Campaign, WayOut, ways_out
+from testigo.gates.predicted import Measured
 from testigo.sizing.architecture import shape, source_of
-from testigo.sizing.lengths import Inputs, RowLengths, typical, worst
-from testigo.sizing.rehearse import rehearse
+from testigo.sizing.bench import Bench, changed, highest
+from testigo.sizing.lengths import Inputs, RowLengths
 from testigo.sizing.search import largest_fitting
+from testigo.sizing.terms import Terms, terms_of
 from testigo.sizing.tracker import Peak
 
-CONTEXT_BYTES = 512 << 20
-"""An assumption: what driver, kernels and library workspaces take beside tensors. 0.3 to 0.7 GiB are usual for torch on
-CUDA; a pilot on the machine itself measures it."""
-SLACK_SHARE = 0.05
-"""An assumption: what the caching allocator holds without using it, as a share of the tensors' peak."""
 RISKY_SHARE = 0.9
 """From here on a prediction is too near to the limit to rely on."""
 MOST_ROWS = 256
 """Larger microbatches are of no interest: they no longer make a GPU faster."""
+LENGTH_STEP = 16
+"""The largest length is sought in steps of so many tokens."""
+MOST_TOKENS = 131_072
+"""Longer rows are of no interest where the base states no limit of its own."""
+SHARDS = (2, 4, 8)
+"""Numbers of processes for which sharding is tried as a way out."""
 
 Verdict = Literal["fits", "risky", "does not fit"]
-Order = Literal["length", "target"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ class Examples:
     accumulation: int
     processes: int
 
+    @classmethod
+    def of(cls, campaign: Campaign) -> Examples:
+        """Those of a campaign."""
+        return cls(campaign.training.microbatch, campaign.training.accumulation, campaign.machine.processes)
+
     @property
     def per_update(self) -> int:
         """Rows that make one update."""
@@ -56,19 +63,27 @@ class Examples:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A change of the campaign that saves memory, and what is left then."""
+    """A change of the campaign that saves memory, and what is left then.
+
+    Attributes
+    ----------
+    same_experiment
+        Whether training learns the same: the same gradient from the same examples, up to rounding.
+    """
 
     name: str
     change: Mapping[str, Any]
     examples: Examples
     needed_bytes: int
     verdict: Verdict | None
+    same_experiment: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
             "name": self.name,
             "change": dict(self.change),
+            "same_experiment": self.same_experiment,
             "examples_per_update": self.examples.per_update,
             "arithmetic": str(self.examples),
             "needed_bytes": self.needed_bytes,
@@ -85,9 +100,14 @@ class Sizing:
     phases, typical_phases
         With the longest rows, and with rows of median length.
     needed_bytes
-        The highest phase with the longest rows, and both assumed terms.
-    largest_microbatch
-        That still fits with room to spare; 0 when not even one row does; None without a GPU.
+        The highest phase with the longest rows, and the terms on top.
+    method
+        `followed`: the model itself was run without values. `formula`: it could not be, and bytes were counted.
+    largest_microbatch, largest_length
+        Rows, and tokens of every row, that still fit with room to spare, the other kept; 0 when not even one does;
+        None without a GPU, and for the length where rows are images.
+    measured
+        What a pilot that ran says about its own prediction.
     """
 
     phases: tuple[PhaseSize, ...]
@@ -95,13 +115,18 @@ class Sizing:
     inputs: str
     gpu_bytes: int | None
     needed_bytes: int
-    assumed: Mapping[str, int]
+    terms: Mapping[str, int]
+    terms_source: str
     verdict: Verdict | None
     examples: Examples
     largest_microbatch: int | None
     largest_is_exact: bool
+    largest_length: int | None
     remedies: tuple[Remedy, ...]
     notes: tuple[str, ...]
+    method: Literal["followed", "formula"] = "followed"
+    why_formula: str = ""
+    measured: Measured | None = field(default=None, repr=False)
 
     @property
     def fits(self) -> bool | None:
@@ -114,16 +139,21 @@ class Sizing:
             "phases": [asdict(phase) for phase in self.phases],
             "typical_phases": [asdict(phase) for phase in self.typical_phases],
             "inputs": self.inputs,
+            "method": self.method,
+            "why_formula": self.why_formula,
             "fits": self.fits,
             "verdict": self.verdict,
             "gpu_bytes": self.gpu_bytes,
             "needed_bytes": self.needed_bytes,
-            "assumed": dict(self.assumed),
+            "terms": dict(self.terms),
+            "terms_source": self.terms_source or "assumed",
             "examples_per_update": self.examples.per_update,
             "arithmetic": str(self.examples),
             "largest_microbatch": self.largest_microbatch,
             "largest_microbatch_is_exact": self.largest_is_exact,
+            "largest_length": self.largest_length,
             "remedies": [remedy.to_json() for remedy in self.remedies],
+            "measured": None if self.measured is None else self.measured.to_json(),
             "notes": list(self.notes),
         }
 
@@ -133,6 +163,7 @@ def size(
     *,
     gpu_bytes: int | None,
     lengths: RowLengths,
+    measured: Measured | None = None,
     progress: Callable[[str], object] = lambda words: None,
 ) -> Sizing:
     """Predict the memory of every phase on one GPU, without a GPU and without weights.
@@ -143,38 +174,43 @@ def size(
         What the GPU has; None gives no verdict.
     lengths
         Of the rows of both splits; see `RowLengths.of`.
+    measured
+        What a pilot found; its terms take the place of the assumed ones.
     progress
         Called with a few words before each run of the model.
 
     Raises
     ------
     ModelError
-        When the base's configuration is not found, or the architecture cannot be run without values.
+        When the base's configuration is not found.
     """
     configuration = source_of(campaign.model.base, relative_to=campaign.folder).configuration()
-    bench = _Bench(campaign, configuration, lengths, gpu_bytes, progress)
-    order = bench.worst_order()
-    inputs = _worst(campaign, lengths, order)
-    progress("two updates, validation, generation and export with the longest rows")
-    phases = _phases(rehearse(campaign, configuration, inputs))
-    progress("two updates and validation with rows of median length")
-    ordinary = _phases(rehearse(campaign, configuration, _typical(campaign, lengths), parts=["train"]))
-    needed = _needed(phases)
+    bench = Bench(campaign, configuration, lengths, progress)
+    terms = terms_of(measured)
+    progress("an update and validation with rows of median length")
+    peak = highest(bench.whole)
+    needed = terms.needed(peak)
     verdict = verdict_of(needed, gpu_bytes)
-    largest, is_exact = (None, False) if gpu_bytes is None else bench.largest_microbatch(phases, order)
+    limits = None if gpu_bytes is None else Limits(bench, terms, int(RISKY_SHARE * gpu_bytes), campaign)
+    largest, is_exact = (None, False) if limits is None else limits.microbatch(progress)
     return Sizing(
-        phases=phases,
-        typical_phases=ordinary,
-        inputs=_describe(inputs),
+        phases=phase_sizes(bench.whole),
+        typical_phases=phase_sizes(bench.later(campaign, bench.usual_inputs())),
+        inputs=_describe(bench.inputs()),
         gpu_bytes=gpu_bytes,
         needed_bytes=needed,
-        assumed=_assumed(max(phase.peak_bytes for phase in phases)),
+        terms=terms.over(peak),
+        terms_source=terms.source,
         verdict=verdict,
-        examples=_examples(campaign),
+        examples=Examples.of(campaign),
         largest_microbatch=largest,
         largest_is_exact=is_exact,
-        remedies=() if verdict == "fits" else bench.remedies(phases, order),
-        notes=_notes(campaign),
+        largest_length=None if limits is None else limits.length(progress),
+        remedies=() if verdict == "fits" else remedies(bench, terms, gpu_bytes),
+        notes=_notes(campaign, bench),
+        method="formula" if bench.why_formula else "followed",
+        why_formula=bench.why_formula,
+        measured=measured,
     )
 
 
@@ -188,109 +224,103 @@ def verdict_of(needed_bytes: int, gpu_bytes: int | None) -> Verdict | None:
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """Runs of the same campaign with other settings."""
+class Limits:
+    """The largest inputs of a campaign under a limit [bytes]."""
 
+    bench: Bench
+    terms: Terms
+    limit: int
     campaign: Campaign
-    configuration: Any
-    lengths: RowLengths
-    gpu_bytes: int | None
-    progress: Callable[[str], object]
 
-    def worst_order(self) -> Order:
-        """Whether the longest rows take the most memory, or those with the most supervised tokens, by their logits."""
-        orders: tuple[Order, ...] = ("length", "target")
-        longest, most = (_worst(self.campaign, self.lengths, order).microbatches[-1] for order in orders)
-        if sum(row.n_supervised for row in most) <= sum(row.n_supervised for row in longest):
-            return "length"
-        return max(orders, key=lambda order: max(phase.peak_bytes for phase in self._microbatch(order)))
+    def microbatch(self, progress: Callable[[str], object] = lambda words: None) -> tuple[int, bool]:
+        """Rows at once, and whether it is known that one more does not fit."""
+        bench, own = self.bench, self.campaign.training.microbatch
+        progress("the largest microbatch")
 
-    def largest_microbatch(self, phases: Sequence[PhaseSize], order: Order) -> tuple[int, bool]:
-        """That needs no more than a safe share of the GPU, and whether it is known that one row more does."""
-        assert self.gpu_bytes is not None
-        microbatch = self.campaign.training.microbatch
-        found = largest_fitting(
-            lambda rows: self._needed(phases, order, microbatch=rows),
-            int(RISKY_SHARE * self.gpu_bytes),
-            known={microbatch: _needed(phases)},
-            most=max(min(len(self.lengths.train), MOST_ROWS), microbatch),
-        )
+        def needed(n_rows: int, *, surely: bool = False) -> int:
+            with_rows = changed(self.campaign, {"training.microbatch": n_rows})
+            return self.terms.needed(bench.peak(with_rows, surely=surely))
+
+        most = max(min(len(bench.lengths.train), MOST_ROWS), own)
+        found = largest_fitting(needed, self.limit, known={own: needed(own)}, most=most)
+        if found.number > own and needed(found.number, surely=True) > self.limit:
+            return own, False  # carried on from few layers it fitted, and the whole model does not
         return found.number, found.is_exact
 
-    def remedies(self, phases: Sequence[PhaseSize], order: Order) -> tuple[Remedy, ...]:
-        """What keeps the gradient and saves memory."""
-        ways = [way for way in ways_out(self.campaign, "backward") if way.keeps_gradient]
-        possible = [way for way in ways if "training.activation_checkpointing" not in way.set or self._can_recompute()]
-        return tuple(self._remedy(phases, order, way) for way in possible)
+    def length(self, progress: Callable[[str], object] = lambda words: None) -> int | None:
+        """Tokens that every row may have, at the campaign's own microbatch."""
+        bench = self.bench
+        if bench.lengths.pixels is not None:
+            return None
+        progress("the largest length")
 
-    def _can_recompute(self) -> bool:
-        """Whether the architecture offers activation checkpointing: some small ones for images do not."""
-        model = shape(self.campaign, self.configuration, adapted=False, n_classes=self.lengths.n_classes)
-        return bool(getattr(model, "supports_gradient_checkpointing", True))
+        def needed(n_steps: int, *, surely: bool = False) -> int:
+            inputs = bench.inputs_of(self.campaign, n_steps * LENGTH_STEP)
+            return self.terms.needed(highest(bench.later(self.campaign, inputs, surely=surely)))
 
-    def _remedy(self, phases: Sequence[PhaseSize], order: Order, way: WayOut) -> Remedy:
-        change = {key.removeprefix("training."): value for key, value in way.set.items()}
-        needed = self._needed(phases, order, **change)
-        examples = _examples(_with(self.campaign, **change))
-        return Remedy(way.changes, way.set, examples, needed, verdict_of(needed, self.gpu_bytes))
-
-    def _needed(self, phases: Sequence[PhaseSize], order: Order, **change: Any) -> int:
-        """With other training settings; the phases that they do not touch stay as they are."""
-        rest = [phase for phase in phases if phase.phase not in ("forward", "backward", "update-1", "update-2")]
-        return _needed((*self._microbatch(order, **change), *rest))
-
-    def _microbatch(self, order: Order, **change: Any) -> tuple[PhaseSize, ...]:
-        self.progress("one microbatch, " + (", ".join(f"{k} {v}" for k, v in change.items()) or f"rows by {order}"))
-        changed = _with(self.campaign, **change)
-        inputs = _worst(changed, self.lengths, order)
-        return _phases(rehearse(changed, self.configuration, inputs, parts=["microbatch"]))
+        text = bench.configuration.get_text_config()
+        places = min(int(getattr(text, "max_position_embeddings", None) or MOST_TOKENS), MOST_TOKENS)
+        own = bench.inputs(self.campaign).microbatches[-1][-1].n_tokens
+        start, most = max(min(own, places) // LENGTH_STEP, 1), max(places // LENGTH_STEP, 1)
+        found = largest_fitting(needed, self.limit, known={start: needed(start)}, most=most).number
+        if found > start and needed(found, surely=True) > self.limit:
+            found = start
+        return found * LENGTH_STEP
 
 
-def _with(campaign: Campaign, **change: Any) -> Campaign:
-    plain = campaign.to_json()
-    plain["training"] |= change
-    return Campaign.from_json(plain, folder=campaign.folder)
+def remedies(bench: Bench, terms: Terms, gpu_bytes: int | None) -> tuple[Remedy, ...]:
+    """What saves memory, each with what it would need; what keeps the experiment first."""
+    found = []
+    for way in _ways(bench):
+        campaign = changed(bench.campaign, way.set)
+        bench.progress("with " + ", ".join(f"{key} {value}" for key, value in way.set.items()))
+        needed = terms.needed(bench.peak(campaign))
+        verdict = verdict_of(needed, gpu_bytes)
+        same = way.keeps_gradient or all(key.startswith("machine.") or key in _SAME for key in way.set)
+        found.append(Remedy(way.changes, way.set, Examples.of(campaign), needed, verdict, same))
+    return tuple(sorted(found, key=lambda remedy: not remedy.same_experiment))
 
 
-def _worst(campaign: Campaign, lengths: RowLengths, order: Order) -> Inputs:
-    training = campaign.training
-    return worst(
-        lengths,
-        microbatch=training.microbatch,
-        accumulation=training.accumulation,
-        batch_size=campaign.evaluation.batch_size,
-        by=order,
-    )
+_SAME = ("training.accumulation", "training.microbatch")
 
 
-def _typical(campaign: Campaign, lengths: RowLengths) -> Inputs:
-    training = campaign.training
-    return typical(
-        lengths,
-        microbatch=training.microbatch,
-        accumulation=training.accumulation,
-        batch_size=campaign.evaluation.batch_size,
-    )
+def _ways(bench: Bench) -> tuple[WayOut, ...]:
+    in_training = ways_out(bench.campaign, "backward")
+    recomputes = _can_recompute(bench)
+    possible = [way for way in in_training if "training.activation_checkpointing" not in way.set or recomputes]
+    return (*possible, *_shards(bench.campaign))
 
 
-def _phases(peaks: Mapping[str, Peak]) -> tuple[PhaseSize, ...]:
+def _shards(campaign: Campaign) -> tuple[WayOut, ...]:
+    """The state spread over several of these GPUs, with the examples of an update kept."""
+    training, machine = campaign.training, campaign.machine
+    if machine.processes > 1 or campaign.model.precision == "fp16":
+        return ()
+    ways = []
+    for n in SHARDS:
+        if training.accumulation % n == 0:
+            rows = {"training.accumulation": training.accumulation // n}
+        elif training.microbatch % n == 0:
+            rows = {"training.microbatch": training.microbatch // n}
+        else:
+            continue
+        change = {"machine.processes": n, "machine.strategy": "fsdp"} | rows
+        ways.append(WayOut(f"fsdp-{n}", change, f"the same gradient up to rounding, on {n} such GPUs"))
+    return tuple(ways)
+
+
+def _can_recompute(bench: Bench) -> bool:
+    """Whether the architecture offers activation checkpointing: some small ones for images do not."""
+    model = shape(bench.campaign, bench.configuration, adapted=False, n_classes=bench.lengths.n_classes)
+    return bool(getattr(model, "supports_gradient_checkpointing", True))
+
+
+def phase_sizes(peaks: Mapping[str, Peak]) -> tuple[PhaseSize, ...]:
+    """As they are told and kept."""
     return tuple(
         PhaseSize(name, peak.n_bytes, {str(kind): n for kind, n in peak.by_kind.items()})
         for name, peak in peaks.items()
     )
-
-
-def _assumed(peak_bytes: int) -> dict[str, int]:
-    return {"context_bytes": CONTEXT_BYTES, "allocator_slack_bytes": int(SLACK_SHARE * peak_bytes)}
-
-
-def _needed(phases: Sequence[PhaseSize]) -> int:
-    peak = max(phase.peak_bytes for phase in phases)
-    return peak + sum(_assumed(peak).values())
-
-
-def _examples(campaign: Campaign) -> Examples:
-    return Examples(campaign.training.microbatch, campaign.training.accumulation, campaign.machine.processes)
 
 
 def _describe(inputs: Inputs) -> str:
@@ -305,11 +335,16 @@ def _describe(inputs: Inputs) -> str:
     )
 
 
-def _notes(campaign: Campaign) -> tuple[str, ...]:
+def _notes(campaign: Campaign, bench: Bench) -> tuple[str, ...]:
     notes = [
-        "context and allocator slack are assumptions; `testigo pilot` on the machine measures them",
+        "context and allocator slack are assumptions until `testigo pilot` has run on the machine",
         "kernels are taken to be the CPU's: what a GPU's own kernels need while they run is not counted",
     ]
+    if bench.why_formula:
+        notes.insert(0, f"by formula, not by the model, which could not be run without values: {bench.why_formula}")
     if campaign.machine.processes > 1:
-        notes.append("one process is sized, holding all of the state; buffers of the communication are not counted")
+        shared = "its share of the state" if campaign.machine.strategy == "fsdp" else "all of the state"
+        notes.append(
+            f"one of {campaign.machine.processes} processes is sized, with {shared}; evaluation is one process"
+        )
     return tuple(notes)
