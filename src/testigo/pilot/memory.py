@@ -22,7 +22,7 @@ COMPARED = ("backward", "validation")
 
 def compare(bench: Bench, rows: Iterable[PhaseRow]) -> Measured:
     """Predicted and measured memory of the pilot's worst cases. A model that cannot be traced is told, not compared."""
-    measured = {row.phase: row for row in rows}
+    measured = {row.phase: row for row in rows if not row.processes}
     on_device = device().type != "cpu"
     counter = "allocated" if on_device else "resident"
     try:
