@@ -72,7 +72,7 @@ def record(told: Any) -> Record:
 def test_planned_and_real_time_stand_beside_each_other(record: Record) -> None:
     done = {time.piece: time.real_seconds for time in record.times if time.real_seconds is not None}
     assert "control, seed 0" in done
-    assert "control, seed 0, evaluation" in done
+    assert "evaluation: control, seed 0" in done
     picture = times_picture(record.times)
     assert picture is not None
     assert len(picture.rows) == len(done)

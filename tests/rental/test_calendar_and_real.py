@@ -68,9 +68,9 @@ def test_each_piece_stands_beside_its_real_time(tmp_path: Path) -> None:
         "pilot": 12.5,
         "baseline": 90.0,
         "control, seed 0": pytest.approx(9),
-        "control, seed 0, evaluation": pytest.approx(2),
+        "evaluation: control, seed 0": pytest.approx(2),
         "half, seed 0": None,
-        "half, seed 0, evaluation": None,
+        "evaluation: half, seed 0": None,
         "sealed test": None,
         "export and fresh reading": pytest.approx(4),
     }
@@ -87,7 +87,7 @@ def test_an_evaluation_after_a_pause_counts_its_own_seconds(tmp_path: Path) -> N
     folder.mkdir(parents=True)
     (folder / "validation.meta.json").write_text('{"seconds": 3.0}', encoding="utf-8")
     held = {one.name: one.real_seconds for one in held_against(PLAN, events, tmp_path)}
-    assert held["control, seed 0, evaluation"] == 3.0
+    assert held["evaluation: control, seed 0"] == 3.0
 
 
 def test_the_rest_is_what_comes_after_pilot_and_baseline() -> None:

@@ -28,7 +28,7 @@ def test_every_piece_is_the_written_arithmetic_times_the_margin() -> None:
         "pilot": 600,
         "baseline": 30 + 200,
         "control, seed 0": 30 + 50_000 + 3_000,
-        "control, seed 0, evaluation": 30 + 200,
+        "evaluation: control, seed 0": 30 + 200,
         "resume reserve": 30 + 2_000,
         "sealed test": 2 * (30 + 100),
         "export and fresh reading": 75,
@@ -43,7 +43,7 @@ def test_a_trained_model_answers_as_fast_as_the_pilot_measured_and_not_as_the_ba
     seconds = {piece.name: piece.seconds for piece in plan.pieces}
     assert seconds["baseline"] == 30 + 200
     assert seconds["control, seed 0"] == 30 + 4 + 50_000 + 3_000
-    assert seconds["control, seed 0, evaluation"] == 30 + 50
+    assert seconds["evaluation: control, seed 0"] == 30 + 50
     assert seconds["sealed test"] == 60 + 20 + 5
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from testigo.dossier import units
+from testigo.dossier.beside import verdicts_beside
 from testigo.dossier.language import _, counted
 from testigo.dossier.missing import FINISHED, missing_told, stopped_by
 from testigo.dossier.record import Comparison, Record
@@ -42,7 +43,7 @@ def badge(record: Record) -> Badge:
     if record.comparison is None:
         return Badge("bad", _("Stopped by a gate")) if stopped_by(record) else Badge("none", _("No comparison"))
     verdict = improvement(record).get("verdict")
-    verdicts = [guard.get("verdict") for guard in guards(record)]
+    verdicts = [*(guard.get("verdict") for guard in guards(record)), *verdicts_beside(record)]
     if verdict == "refuted":
         return Badge("bad", _("Improvement refuted"))
     if verdict != "shown":

@@ -13,7 +13,7 @@ from testigo.corpus import Corpus
 from testigo.dossier import missing as absent
 from testigo.dossier.comparison_facts import Rows, comparison_from, examples_from, rows_kept
 from testigo.dossier.corpus_facts import data_from, samples_confirmed
-from testigo.dossier.files import finite, read_json, read_lines, sha256_of, words
+from testigo.dossier.files import finite, n_lines, read_json, read_lines, sha256_of, words
 from testigo.dossier.gate_facts import flat, gates_from
 from testigo.dossier.generations import generations_from
 from testigo.dossier.history import amendments, notes, openings, registration, waivers
@@ -205,7 +205,7 @@ def _prediction_file(item: Rows) -> PredictionFile:
         file=item.file,
         of=item.of,
         split=item.split,
-        rows=len(read_lines(item.path)),
+        rows=n_lines(item.path),
         sha256=sha256_of(item.path),
         settings=finite(read_json(item.path.with_suffix(".meta.json")) or {}),
     )

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from testigo.dossier import conclusion, language, pictures, retelling, units
+from testigo.dossier.beside import beside_in
 from testigo.dossier.classes import classes_in, clean_in
 from testigo.dossier.drawing import svg, variable_of
 from testigo.dossier.language import _, speaking, spoken
@@ -17,11 +18,15 @@ from testigo.dossier.marking import marked
 from testigo.dossier.memory import memory_picture
 from testigo.dossier.picture import Picture, cell
 from testigo.dossier.record import Comparison, Record, Run
+from testigo.dossier.run_facts import thinned
 from testigo.dossier.sentence import conclusion_told, seeds_told
 from testigo.dossier.times import after_the_pilot, times_picture
 from testigo.dossier.words import breakable, explained
 
 _TABLE_ROWS = 24
+# A picture is a few hundred pixels wide: more points only make the page heavier, and fifty runs share one picture.
+_POINTS_DRAWN, _FEWEST_POINTS = 12_000, 120
+_LINES_TOLD = 16
 _FILTERS = {
     "number": units.number,
     "plain": units.plain,
@@ -95,6 +100,7 @@ def _html(record: Record) -> str:
         before_after={metric: conclusion.values(record, metric) for metric in record.plan.metrics},
         false_alarm=conclusion.false_alarm(record),
         forest=forest_picture(record),
+        beside=beside_in(record),
         classes=classes_in(record.comparison),
         clean=clean_in(record.comparison),
         curves=curve_pictures(record.runs, record.hypothesis.metric),
@@ -102,6 +108,7 @@ def _html(record: Record) -> str:
         times=times_picture(record.times),
         after_the_pilot=after_the_pilot(record.times),
         legend=legend(record.runs),
+        crowded=is_crowded(record.runs),
         total_seconds=_total(run.seconds for run in record.runs),
         total_cost=_total(run.cost for run in record.runs),
     )
@@ -200,9 +207,10 @@ def _effect(
 def curve_pictures(runs: Sequence[Run], metric: str = "") -> tuple[Picture, ...]:
     """Losses, the score of the fixed prompts, learning rate and gradient norm over the updates, all runs together."""
     training, validation, rates, norms, samples = [], [], [], [], []
+    points = max(_FEWEST_POINTS, _POINTS_DRAWN // max(1, sum(run.curve is not None for run in runs)))
     for run, drawn in _drawn(runs):
-        curve = run.curve
-        assert curve is not None
+        assert run.curve is not None
+        curve = thinned(run.curve, points)
         training.append(drawn(curve.updates, curve.losses))
         validation.append(
             drawn([p.update for p in curve.validation], [p.loss_nats_per_token for p in curve.validation], marks=True)
@@ -226,9 +234,17 @@ def curve_pictures(runs: Sequence[Run], metric: str = "") -> tuple[Picture, ...]
 
 
 def legend(runs: Sequence[Run]) -> list[tuple[str, str, list[int]]]:
-    """Name, colour and dashes of each run's line."""
-    lines = [drawn((), ()) for _run, drawn in _drawn(runs)]
-    return [(line.name, variable_of(line.colour), line.dash) for line in lines]
+    """Name, colour and dashes of each run's line; of each variant's where the runs are many."""
+    lines = {run.variant if is_crowded(runs) else run.id: (run, drawn((), ())) for run, drawn in _drawn(runs)}
+    return [
+        (run.variant if is_crowded(runs) else line.name, variable_of(line.colour), line.dash)
+        for run, line in lines.values()
+    ]
+
+
+def is_crowded(runs: Sequence[Run]) -> bool:
+    """Whether lines of their own would tell nobody anything: then seeds share the line of their variant."""
+    return sum(run.curve is not None for run in runs) > _LINES_TOLD
 
 
 def _drawn(runs: Sequence[Run]) -> Iterable[tuple[Run, Callable[..., pictures.Series]]]:
@@ -238,9 +254,12 @@ def _drawn(runs: Sequence[Run]) -> Iterable[tuple[Run, Callable[..., pictures.Se
     names = [_("{variant}, seed {seed}", variant=run.variant, seed=run.seed) for run in with_curve]
     seen: dict[str, int] = {}
     for run, name in zip(with_curve, names, strict=True):
+        kind = variants.index(run.variant)
         twin = seen[run.variant] = seen.get(run.variant, -1) + 1
+        if is_crowded(runs):
+            twin = kind // len(pictures.SERIES)  # dashes tell apart the variants that share a colour
         unique = name if names.count(name) == 1 else run.id
-        yield run, partial(pictures.Series, unique, kind=variants.index(run.variant), twin=twin)
+        yield run, partial(pictures.Series, unique, kind=kind, twin=twin)
 
 
 def _curve_picture(title: str, quantity: str, series: Sequence[pictures.Series], last: float) -> Picture:

@@ -153,7 +153,7 @@ PATTERNS = (
     later("groups of {field}"),
     later("near-duplicates from {x} on joined"),
     later("seed {n}"),
-    later("{variant}, seed {n}, evaluation"),
+    later("evaluation: {variant}, seed {n}"),
     later("{variant}, seed {n}"),
     later("estimate from the pilot on {gpu}"),
     later("no estimate: the table has no row for {device}"),

@@ -101,15 +101,16 @@ def curve_from(steps: Sequence[Mapping[str, Any]]) -> Curve | None:
         n_skipped=sum(bool(by_update[update].get("skipped")) for update in updates),
         validation=tuple(validations[update] for update in sorted(validations)),
     )
-    return _thinned(curve)
+    return thinned(curve, _POINTS_KEPT)
 
 
-def _thinned(curve: Curve) -> Curve:
-    """Every k-th update of a long run, and its last: the whole series stays in `steps.jsonl`."""
+def thinned(curve: Curve, points: int) -> Curve:
+    """Every k-th update of a long run, its last, and what was not finite: the whole series stays in `steps.jsonl`."""
     n = len(curve.updates)
-    if n <= _POINTS_KEPT:
+    if n <= points:
         return curve
-    kept = sorted({*range(0, n, -(-n // _POINTS_KEPT)), n - 1})
+    lost = [i for i, loss in enumerate(curve.losses) if loss is None][:points]
+    kept = sorted({*range(0, n, -(-n // points)), n - 1, *lost})
     return replace(
         curve,
         updates=tuple(curve.updates[i] for i in kept),

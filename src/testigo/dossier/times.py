@@ -69,7 +69,7 @@ def times_picture(times: Sequence[PlannedTime]) -> Picture | None:
         caption=_("The upper bar of each piece is the plan, the lower one the real time."),
         wide=svg(gantt.planned_and_real(shown, width=470), alternative=alternative, css_class="wide"),
         narrow=svg(gantt.planned_and_real(shown, width=190, narrow=True), alternative=alternative, css_class="narrow"),
-        head=(_("Piece"), _("planned"), _("real")),
+        head=(_("Piece"), _("as planned"), _("in reality")),
         rows=rows,
         note=note,
     )

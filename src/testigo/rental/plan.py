@@ -227,7 +227,7 @@ def _run_pieces(m: Measured, run: RunWork, rows: int, margin: float) -> list[Pie
     told = f"start, {rows} rows × {m.answered_row_seconds:.3g} s"
     return [
         Piece(run.name, margin * training, how, run.name, "training", training),
-        Piece(f"{run.name}, evaluation", margin * evaluation, told, run.name, "evaluation", evaluation),
+        Piece(f"evaluation: {run.name}", margin * evaluation, told, run.name, "evaluation", evaluation),
     ]
 
 

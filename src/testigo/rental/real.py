@@ -63,7 +63,7 @@ def _real(events: Sequence[Event], root: Path) -> Iterable[tuple[str, float]]:
             if follows and before is not None:
                 own = _clock(event) - _clock(before)
             if own is not None:
-                yield f"{names.get(run, run)}, evaluation", own
+                yield f"evaluation: {names.get(run, run)}", own
         elif event.kind == kinds.EXPORTED and before is not None and before.kind == kinds.COMPARED:
             yield "export and fresh reading", _clock(event) - _clock(before)
         before = event
