@@ -13,6 +13,7 @@ from testigo.errors import WorkspaceError
 from testigo.judgement import Comparison
 from testigo.ledger import kinds
 from testigo.training.start import Work, side_by_side, to_end
+from testigo.watch.trackers import require
 
 
 def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
@@ -29,7 +30,10 @@ def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
         When a gate stops the campaign.
     Interrupted
         When a run was stopped from outside; the same call goes on.
+    MissingExtra
+        When the library of a declared tracker is not installed.
     """
+    require(grounds.campaign)
     return carried_on(grounds, lambda: _run(grounds, amend))
 
 

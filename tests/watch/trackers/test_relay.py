@@ -150,12 +150,13 @@ def test_no_tracker_reports_its_use(tmp_path: Path) -> None:
     assert "SAID False True" in out
 
 
-def test_a_server_that_never_answers_ends_no_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["mlflow", "wandb"])
+def test_a_server_that_never_answers_ends_no_run(name: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts, and says nothing
-        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         new_campaign(tmp_path / "shop")
         file = tmp_path / "shop" / "campaign.yaml"
-        file.write_text(file.read_text(encoding="utf-8") + f"\ntrack: [mlflow: {{uri: '{uri}'}}]\n", encoding="utf-8")
+        file.write_text(file.read_text(encoding="utf-8") + f"\ntrack: [{name}]\n", encoding="utf-8")
         code = (
             "import json, sys, played\nfrom pathlib import Path\nfrom testigo.campaign import load\n"
             "from testigo.watch.trackers import follow\n"
@@ -164,11 +165,13 @@ def test_a_server_that_never_answers_ends_no_run(tmp_path: Path) -> None:
             "print(json.dumps(own.end(well=True, grace_seconds=1.0)))"
         )
         support = str(Path(played.__file__).parent)
+        there = {"MLFLOW_TRACKING_URI": address, "WANDB_BASE_URL": address, "WANDB_API_KEY": "k" * 40}
+        ours = {"PYTHONPATH": os.pathsep.join([support, os.environ.get("PYTHONPATH", "")])}
         ended = subprocess.run(
-            [sys.executable, "-c", code, str(file), str(tmp_path / "run")], capture_output=True, text=True, timeout=120,
-            env={**environment(), "PYTHONPATH": os.pathsep.join([support, os.environ.get("PYTHONPATH", "")])},
+            [sys.executable, "-c", code, str(file), str(tmp_path / "run")], capture_output=True, text=True, timeout=240,
+            env={**environment(), **there, **ours},
         )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
-    result = json.loads(ended.stdout)["mlflow"]
+    result = json.loads(ended.stdout)[name]
     assert result["dropped"] == 8
     assert "still busy" in result["error"]
