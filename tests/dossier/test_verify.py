@@ -208,6 +208,15 @@ def test_a_dossier_without_an_adapter_says_that_none_was_checked(story: Any) -> 
     assert "the adapter: the dossier has none" in result.not_checked
 
 
+def test_what_stands_beside_the_statistics_is_said_not_to_be_computed_again(story: Any) -> None:
+    path = story.workspace.comparison_path
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**document, "noise_floor": {"n": 4, "different": 0, "share": 0.0}}), encoding="utf-8")
+    result = verify_dossier(story.write())
+    assert result.ok
+    assert "the noise floor (validation): their outputs are not in the dossier" in result.not_checked
+
+
 def test_a_page_drawn_by_other_versions_is_not_compared_and_that_is_said(dossier: Path) -> None:
     edit(dossier / "dossier.json", lambda record: record["drawn_with"].update(altair="5.0.0"))
     sums.write_sums(dossier)

@@ -19,6 +19,11 @@ from testigo.errors import TestigoError, VerificationFailed
 from testigo.ledger import Head, kinds, verify_export
 
 BOUND = "testigo.json"
+_BESIDE = {
+    "noise_floor": "the noise floor",
+    "prompted_baseline": "the base with examples",
+    "forgetting": "what was forgotten",
+}
 
 
 @dataclass(frozen=True)
@@ -192,6 +197,9 @@ def _statistics(folder: Path, record: Record, comparison: Comparison, report: _R
             yield f"dossier.json: {which} do not follow from the predictions: {line}"
 
     report.look(f"{which}, computed again", again)
+    beside = [told for name, told in _BESIDE.items() if comparison.statistics.get(name)]
+    if beside:
+        report.not_checked.append(f"{', '.join(beside)} ({comparison.split}): their outputs are not in the dossier")
 
 
 def _recorded(folder: Path) -> Iterable[str]:
