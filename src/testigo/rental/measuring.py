@@ -94,10 +94,18 @@ def measured_in(
     samples = min(campaign.evaluation.samples, sizes.validation)
     answers = samples * speed.row(sizes.validation) if speed else 0.0
     validation = speed.loss + answers if speed else phases.get("validation", 0.0)
+    evaluations = _evaluated(root, sizes.validation) if with_runs else []
+    answered = speed.row(sizes.validation) if speed else None
+    evaluation = "the baseline, and the pilot's answers as long as the targets" if speed else "the baseline"
+    if evaluations:
+        answered, evaluation = (
+            statistics.fmean(evaluations),
+            f"the baseline, and {len(evaluations)} evaluations of runs",
+        )
     sources = {
         "update": f"{len(updates)} updates of runs" if updates else "the pilot's second update",
         "validation": f"{len(validations)} validations of runs" if validations else "the pilot",
-        "evaluation": "the baseline, and the pilot's answers as long as the targets" if speed else "the baseline",
+        "evaluation": evaluation,
         "load and export": "the pilot",
     }
     measured = Measured(
@@ -108,7 +116,7 @@ def measured_in(
         export_seconds=phases.get("export", 0.0),
         pilot_seconds=sum(phases.values()),
         samples_seconds=answers,
-        seconds_per_answered_row=speed.row(sizes.validation) if speed else None,
+        seconds_per_answered_row=answered,
     )
     return measured, sources
 
@@ -149,6 +157,12 @@ def _from_runs(root: Path) -> tuple[list[float], list[float]]:
             if isinstance(line.get("seconds"), int | float):
                 (validations if "validation_loss" in line else updates).append(float(line["seconds"]))
     return updates, validations
+
+
+def _evaluated(root: Path, rows: int) -> list[float]:
+    """Seconds a row of each run's evaluation on validation."""
+    seconds = [_json(path).get("seconds") for path in sorted(root.glob("runs/*/predictions/validation.meta.json"))]
+    return [float(one) / max(rows, 1) for one in seconds if isinstance(one, int | float)]
 
 
 def _newest(root: Path, pattern: str) -> list[Path]:
