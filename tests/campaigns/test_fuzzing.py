@@ -202,9 +202,12 @@ def test_steps_in_json_lines(tmp_path: Path) -> None:
 
 
 def test_event_files_of_tensorboard(tmp_path: Path) -> None:
-    from testigo.watch.trackers.tensorboard import open_tracker
+    from tensorboard.summary import Writer
 
-    open_tracker(tmp_path, OWN_STEPS)
+    writer = Writer(str(tmp_path / "tensorboard"))
+    for step in STEPS:
+        writer.add_scalar("train/loss", step["loss"], step["step"])
+    writer.close()
     (path,) = (tmp_path / "tensorboard").iterdir()
     knock("event-files", damaged(path.read_bytes()), steps_entered(path))
 

@@ -243,3 +243,14 @@ def test_importing_the_room_loads_no_heavy_library(tmp_path: Path) -> None:
     heavy = "{'torch', 'transformers', 'datasets', 'pyarrow', 'scipy', 'pandas'}"
     said = run(f"import testigo.corpus, testigo.tasks, sys; print({heavy} & set(sys.modules))", tmp_path)
     assert said == "set()\n"
+
+
+def test_a_row_of_a_table_that_holds_no_utf_8_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    words = pa.array([b"sound", b"\xb2\xff", b"sound too"]).view(pa.string())
+    pq.write_table(pa.table({"id": ["a", "b", "c"], "text": words}), tmp_path / "rows.parquet")
+    reading = Reading()
+    read_into(reading, "rows.parquet", tmp_path, "source")
+    assert [row.fields["id"] for row in reading.rows] == ["a", "c"]
+    (problem,) = reading.problems
+    assert problem.where == "rows.parquet row 2"
+    assert "0xb2" in problem.found

@@ -15,36 +15,47 @@ from pathlib import Path
 import pytest
 
 from testigo.errors import LedgerError
-from testigo.ledger import Ledger, kinds
+from testigo.ledger import Ledger, kinds, verify_export
 
 WRITER = """
 import sys
 from testigo.ledger import Ledger
-path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+path, name, count, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 with Ledger.open(path) as ledger:
     for i in range(count):
-        ledger.append("note", {"writer": name, "i": i, "text": "x" * 3000})
+        ledger.append("note", {"writer": name, "i": i, "text": "x" * size})
         print(i, flush=True)
 """
 
 
-def writer(path: Path, name: str, count: int, **options: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", WRITER, str(path), name, str(count)]
-    return subprocess.Popen(command, stdout=-1, stderr=-1, text=True, **options)  # type: ignore[call-overload,no-any-return]
+def writer(path: Path, name: str, count: int, size: int = 3000) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(path), name, str(count), str(size)]
+    return subprocess.Popen(command, stdout=-1, stderr=-1, text=True)
 
 
-def test_eight_processes_write_fifty_events_each_and_none_is_lost(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.sqlite"  # also made by all eight at once
-    writers = [writer(path, f"w{i}", 50) for i in range(8)]
+def test_sixteen_processes_write_five_hundred_events_each_and_what_they_export_verifies_alone(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"  # also made by all sixteen at once
+    writers = [writer(path, f"w{i}", 500, 100) for i in range(16)]
     for process in writers:
         _, said = process.communicate()
         assert process.returncode == 0, said
     with Ledger.open(path) as ledger:
         assert ledger.verify() == ()
-        assert ledger.head().events == 400
-        for i in range(8):
-            assert [e.body["i"] for e in ledger.events() if e.body["writer"] == f"w{i}"] == list(range(50))
-    assert '"events": 400' in path.with_name("ledger.head").read_text()
+        events = ledger.events()
+        assert ledger.head().events == len(events) == 8000
+        assert ledger.export(tmp_path / "events.jsonl") == 8000
+    for i in range(16):
+        assert [e.body["i"] for e in events if e.body["writer"] == f"w{i}"] == list(range(500))
+    assert '"events": 8000' in path.with_name("ledger.head").read_text()
+    exported = tmp_path / "events.jsonl"
+    assert verify_export(exported) == ()
+    lines = exported.read_bytes().split(b"\n")
+    lines[3999] = lines[3999].replace(b'"writer":"w', b'"writer":"v')
+    del lines[6000]
+    exported.write_bytes(b"\n".join(lines))
+    faults = verify_export(exported)
+    assert faults[0].startswith("event 4000 (note, "), "the first broken link is named first"
+    assert any("6001" in fault for fault in faults[1:])
 
 
 def test_writers_killed_in_the_middle_leave_whole_events_and_a_whole_chain(tmp_path: Path) -> None:

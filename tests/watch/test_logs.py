@@ -187,3 +187,17 @@ def test_folders_of_several_runs_of_tensorboard_are_not_mixed(tmp_path: Path) ->
 
     assert "2 folders" in problems(tmp_path)[0][1]
     assert "without any" in problems(tmp_path / "one")[0][1]
+
+
+def test_a_column_that_has_the_name_of_one_of_ours_and_holds_something_else_is_not_looked_at(tmp_path: Path) -> None:
+    lines = [{"step": n, "loss": 1.0, "rows": 16, "row_losses": [1.0], "examples": "many"} for n in range(1, 4)]
+    log = read_log(file(tmp_path / "log.jsonl", "".join(json.dumps(line) + "\n" for line in lines)))
+    assert log.updates == [1, 2, 3]
+    assert set(log.steps[0]) == {"update", "loss"}
+    assert log.curve().losses.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("text", ['[{"step": 1' + "0" * 400 + ', "loss": 1}]', "[" * 5000, '{"a":' * 5000])
+def test_numbers_and_nesting_beyond_all_measure_are_told(tmp_path: Path, text: str) -> None:
+    for name in ("steps.json", "steps.jsonl", "trainer_state.json"):
+        assert problems(file(tmp_path / name, text))

@@ -226,11 +226,31 @@ def _read_parquet(path: Path, name: str, seen: Counter[str]) -> Iterator[Found]:
         with pq.ParquetFile(path) as file:
             number = 0
             for batch in file.iter_batches():
-                for row in batch.to_pylist():
+                for row in _values_of(batch):
                     number += 1
-                    yield _plain(row), f"{name} row {number}"
-    except pa.ArrowException as error:
-        yield Problem("a Parquet file", str(error).splitlines()[0][:160], name, "write the file again")
+                    where = f"{name} row {number}"
+                    if isinstance(row, ValueError | OverflowError):
+                        found = f"{type(row).__name__}: {row}"[:160]
+                        yield Problem(
+                            "text in UTF-8, and numbers and dates that are some", found, where, "mend the row"
+                        )
+                    else:
+                        yield _plain(row), where
+    except (pa.ArrowException, ValueError, OverflowError, MemoryError) as error:
+        found = (str(error) or type(error).__name__).splitlines()[0][:160]
+        yield Problem("a Parquet file", found, name, "write the file again")
+
+
+def _values_of(batch: Any) -> Iterator[Any]:
+    """The rows of a record batch; in the place of one that holds what Python cannot, the error over it."""
+    try:
+        yield from batch.to_pylist()
+    except (ValueError, OverflowError):
+        for at in range(batch.num_rows):
+            try:
+                yield from batch.slice(at, 1).to_pylist()
+            except (ValueError, OverflowError) as error:
+                yield error
 
 
 def _plain(value: Any) -> Any:

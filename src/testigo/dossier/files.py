@@ -14,7 +14,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """The JSON object in a file; None when it is missing, half-written or not an object."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -29,7 +29,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     for line in text.split("\n"):
         try:
             value = json.loads(line) if line.strip() else None
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             rows.append(value)

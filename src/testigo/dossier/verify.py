@@ -64,7 +64,16 @@ class _Report:
         """Make one check. One that breaks on damaged content is a fault of that content, not a traceback."""
         try:
             faults = list(check())
-        except (TestigoError, ValueError, TypeError, LookupError, AttributeError, OSError, ArithmeticError) as error:
+        except (
+            TestigoError,
+            ValueError,
+            TypeError,
+            LookupError,
+            AttributeError,
+            OSError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             faults = [f"{what}: could not be checked: {str(error).splitlines()[0] if str(error) else type(error)}"]
         self.faults += [fault for fault in faults if fault not in self.faults]
         if not faults:

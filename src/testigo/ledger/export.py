@@ -85,7 +85,7 @@ def _read(lines: Iterable[bytes]) -> Iterator[Event | str]:
     for number, line in enumerate(lines, 1):
         try:
             yield event_from(json.loads(line))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             yield f"line {number} is not an event"
 
 

@@ -154,7 +154,7 @@ def fault_of(folder: Path) -> str | None:
                 return f"{name} is not what its checksum says"
     except OSError as error:
         return f"{error.strerror or error}: {Path(str(error.filename or folder)).name}"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return "sums.json is not readable"
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,27 @@ RUNNING = {
     "seconds": ("wall_time", "elapsed_seconds", "_runtime", "elapsed", "timestamp", "_timestamp"),
 }
 """Columns that count from the start; their differences are what an update took."""
-_KNOWN_AS_IS = ("rows", "row_losses", "clipped", "examples")
+
+
+def _names(value: Any) -> list[str] | None:
+    return value if isinstance(value, list) and all(isinstance(name, str) for name in value) else None
+
+
+def _losses(value: Any) -> dict[str, float] | None:
+    """Those that are no numbers are words in a journal."""
+    try:
+        return {str(row): float(loss) for row, loss in value.items()}
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return None
+
+
+_KNOWN_AS_IS: dict[str, Callable[[Any], Any]] = {
+    "rows": _names,
+    "row_losses": _losses,
+    "clipped": lambda value: value if isinstance(value, bool) else None,
+    "examples": lambda value: value if type(value) is int else None,
+}
+"""Columns of our own journal, and what they hold there: another tool's column of the same name is not looked at."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +127,9 @@ def log_of(
                 if word in before:
                     values[word] = (now - before[word][1]) / (update - before[word][0])
                 before[word] = (update, now)
-        kept = {word: line[word] for word in _KNOWN_AS_IS if line.get(word)}
+        kept = {
+            word: own for word, of in _KNOWN_AS_IS.items() if line.get(word) and (own := of(line[word])) is not None
+        }
         for made in _steps(update, values, kept):
             steps[update, "validation_loss" in made] = made
     if problems:
@@ -153,7 +175,7 @@ def _value(
         if word == "update" and not math.isfinite(made):
             raise ValueError
         return made
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         problems.append(
             Problem(
                 expected="a number",

@@ -92,7 +92,7 @@ def _newest_state(folder: Path) -> Path | None:
     def step(path: Path) -> int:
         try:
             return int(json.loads(path.read_text(encoding="utf-8"))["global_step"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return int(match.group()) if (match := re.search(r"\d+$", path.parent.name)) else 0
 
     existing = [path for path in found if path.is_file()]

@@ -34,7 +34,7 @@ def read_json_lines(path: Path, text: str) -> Log:
             if not isinstance(line, dict):
                 raise ValueError(f"{type(line).__name__}, not an object")
             lines.append(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if number < len(texts) or not lines:
                 problems.append(
                     Problem("one JSON object", f"{error}: {one[:60]!r}", f"{path}, line {number}", "mend the line")
@@ -54,7 +54,7 @@ def read_json(path: Path, text: str) -> Log:
     """
     try:
         document: Any = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if text.lstrip()[:1] == "{" and "\n{" in text:
             return read_json_lines(path, text)
         raise _not_a_log(path, f"no JSON: {error}") from error

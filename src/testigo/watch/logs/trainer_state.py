@@ -32,5 +32,5 @@ def _vocabulary_size(folder: Path) -> int | None:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         size = config.get("vocab_size") or config.get("text_config", {}).get("vocab_size")
         return int(size) if size else None
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
