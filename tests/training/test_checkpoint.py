@@ -160,7 +160,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 @pytest.mark.parametrize(("damage", "why"), DAMAGES.values(), ids=DAMAGES)
 def test_a_bad_newest_checkpoint_is_passed_over_and_said(
     tiny: Tiny, straight: tuple[Path, str], copy: Path, damage: Callable[[Path], object], why: str
-) -> None:
+) -> None:  # C36, C37
     damage(copy / "checkpoints" / "000006")
     run = tiny.session(copy, OFTEN)
     passed = run.resume(2)

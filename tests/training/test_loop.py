@@ -225,7 +225,7 @@ def test_each_update_tells_what_it_did(tiny: Tiny, tmp_path: Path) -> None:
 )
 def test_patience_counts_validations_in_a_row_without_a_new_best(
     series: list[float], patience: int, stops_at: int | None
-) -> None:
+) -> None:  # C33
     progress = Progress()
     ended = None
     for update, loss in enumerate(series, 1):
@@ -250,7 +250,7 @@ def stops_after(run: Session, update: int) -> Callable[[], bool]:
     return lambda: run.progress.update == update and not run.progress.owes_validation
 
 
-def test_patience_is_counted_over_a_resume(tiny: Tiny, tmp_path: Path) -> None:
+def test_patience_is_counted_over_a_resume(tiny: Tiny, tmp_path: Path) -> None:  # C33
     run = tiny.session(tmp_path, STANDSTILL)
     run.stop_requested = stops_after(run, 3)
     assert run.run().state == "interrupted"

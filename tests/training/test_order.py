@@ -78,6 +78,16 @@ def test_microbatches_hold_each_row_once_with_alike_lengths_together(lengths: li
     assert [lengths[row] for row in flat] == sorted(lengths)
 
 
+def test_the_place_in_the_data_is_counted_once_whatever_was_accumulated() -> None:  # C32
+    """A hundred batches of two rows, four of them an update, 750 updates, and a run that goes on after 500."""
+    order = Order.planned(n_rows=200, microbatch=2, accumulation=4, replicas=1, seed=3, updates=750, epochs=None)
+    seen = [row for update in range(501, order.n_updates + 1) for row in order.rows_of(update)]
+    assert order.n_updates == 750
+    assert len(seen) == 250 * 8
+    assert sorted(seen) == sorted(list(range(200)) * 10), "ten whole epochs are left, none of them repeated"
+    assert order.epoch_after(500) == 20.0
+
+
 def test_each_microbatch_has_a_seed_of_its_own() -> None:
     seeds = {seed_of(run, update, number) for run in range(3) for update in range(20) for number in range(4)}
     assert len(seeds) == 240

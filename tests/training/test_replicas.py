@@ -45,6 +45,7 @@ def changes(strategy: str, method: str, layout: str) -> dict[str, Any]:
     return {
         "model.adapter": adapter,
         "encoding.layout": layout,
+        "training.activation_checkpointing": layout == "padded",  # C28: without a wrapper, and never reentrant
         "training.epochs": 1.2,
         "training.microbatch": 3,
         "training.accumulation": 1,
@@ -247,23 +248,32 @@ def test_a_run_of_two_processes_that_is_asked_to_stop_saves_and_goes_on_bit_for_
 
 
 DRIFTS = """
-import os, sys
-from testigo.training import optimizer
-clip = optimizer.clip
-if os.environ["RANK"] == "1":
+import os, runpy, sys
+from testigo.training import optimizer, replicas
+clip, add_gradients = optimizer.clip, replicas.Replicas.add_gradients
+
+def own_gradients(self, parameters):
+    kept = [(parameter, parameter.grad.clone()) for parameter in parameters]
+    add_gradients(self, [parameter for parameter, _ in kept])
+    for parameter, gradient in kept:
+        parameter.grad.copy_(gradient)
+
+if os.environ["RANK"] == "1" and sys.argv[1] == "clips":
     optimizer.clip = lambda parameters, maximum: clip(parameters, None)
-sys.argv = sys.argv[1:]
-import runpy
+if os.environ["RANK"] == "1" and sys.argv[1] == "is not wrapped":
+    replicas.Replicas.add_gradients = own_gradients
+sys.argv = sys.argv[2:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def test_one_replica_that_does_not_clip_is_found_by_the_digests_of_the_weights(
-    tiny: Tiny, tmp_path: Path
+@pytest.mark.parametrize("fault", ["clips", "is not wrapped"])
+def test_one_replica_that_does_as_the_others_do_not_is_found_by_the_digests_of_the_weights(
+    tiny: Tiny, tmp_path: Path, fault: str
 ) -> None:  # C30
     (tmp_path / "drifts.py").write_text(DRIFTS)
     spec = tiny.spec({**changes("ddp", "lora", "packed"), "training.clip": 1e-3}).write(tmp_path)
-    torchrun(str(tmp_path / "drifts.py"), str(SCRIPT), str(spec))
+    torchrun(str(tmp_path / "drifts.py"), fault, str(SCRIPT), str(spec))
     told = json.loads((tmp_path / "result.json").read_text())
     assert told["state"] == "invalid"
     assert told["cause"].startswith("U113 replicas-differ at update 1: 2 replicas have 2 different digests")

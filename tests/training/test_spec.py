@@ -33,7 +33,9 @@ def test_a_spec_comes_back_as_it_was(tiny: Tiny, tmp_path: Path) -> None:
         {"model.precision": "bf16"},
     ],
 )
-def test_a_changed_run_is_refused_in_the_folder_of_another(tiny: Tiny, tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_changed_run_is_refused_in_the_folder_of_another(
+    tiny: Tiny, tmp_path: Path, changes: dict[str, Any]
+) -> None:  # C34
     first = tiny.spec()
     first.write(tmp_path)
     with pytest.raises(ResumeRefused, match="new variant"):
@@ -45,7 +47,9 @@ def test_a_changed_run_is_refused_in_the_folder_of_another(tiny: Tiny, tmp_path:
 
 
 @pytest.mark.parametrize("key", ["microbatch", "learning_rate", "accumulation", "updates"])
-def test_a_spec_that_was_edited_is_refused_before_anything_is_loaded(tiny: Tiny, tmp_path: Path, key: str) -> None:
+def test_a_spec_that_was_edited_is_refused_before_anything_is_loaded(
+    tiny: Tiny, tmp_path: Path, key: str
+) -> None:  # C34
     path = tiny.spec().write(tmp_path)
     values = json.loads(path.read_text())
     values["campaign"]["training"][key] = 1

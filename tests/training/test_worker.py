@@ -82,7 +82,7 @@ class Heard:
 
 def test_a_killed_run_goes_on_bit_for_bit(
     tiny: Tiny, straight: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> None:  # C31, C38
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     spec = tiny.spec(LONG).write(tmp_path)
     steps, seed = tmp_path / "steps.jsonl", random.randrange(10**6)
@@ -157,7 +157,7 @@ def test_a_worker_that_lost_its_starter_ends_by_itself(tiny: Tiny, tmp_path: Pat
     assert done < 60
 
 
-def test_epochs_cut_anywhere_see_the_same_rows(tiny: Tiny, tmp_path: Path) -> None:
+def test_epochs_cut_anywhere_see_the_same_rows(tiny: Tiny, tmp_path: Path) -> None:  # C31
     """Ten rows, two an update, three epochs; dropout; a checkpoint at an epoch's end; killed at update 8."""
     rows = tuple(row.id for row in tiny.corpus.rows("train")[:10])
     changes = {
