@@ -224,6 +224,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "U203": ({"schedule_is_the_optimizers": False}, {}),
     "U204": ({"n_batches": 0}, {"n_batches": 1}),
     "U205": ({"decayed_vectors": 9}, {}),
+    "U133": ({"recomputes_reentrantly": True, "searches_unused": True}, {"recomputes_reentrantly": True}),
     "X201": ({"trained_not_saved": ("embed_tokens.weight",)}, {}),
     "R201": ({"files_lacking": ("optimizer.pt",)}, {}),
     "R202": ({"keys_missing": ("q.lora_A",), "keys_unexpected": ("attention.q.lora_A",)}, {}),

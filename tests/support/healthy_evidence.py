@@ -59,6 +59,8 @@ HEALTHY: dict[type, Any] = {
         decayed_vectors=0,
         adapter_inside_adapter=False,
         trained_not_saved=(),
+        recomputes_reentrantly=False,
+        searches_unused=False,
         labels_own_share=1.0,
     ),
     CheckpointEvidence: CheckpointEvidence(

@@ -70,6 +70,15 @@ def collect(
         decayed_vectors=_decayed_vectors(trainer.optimizer),
         adapter_inside_adapter=_is_nested(model),
         trained_not_saved=trained_not_saved,
+        recomputes_reentrantly=_is_reentrant(trainer.args),
+        searches_unused=trainer.args.ddp_find_unused_parameters is True,
+    )
+
+
+def _is_reentrant(arguments: Any) -> bool:
+    """As the settings say; transformers' own default is the other kind."""
+    return bool(arguments.activation_checkpointing) and bool(
+        (arguments.activation_checkpointing_kwargs or {}).get("use_reentrant")
     )
 
 

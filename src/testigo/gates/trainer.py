@@ -77,6 +77,10 @@ class TrainerEvidence:
     """Whether an adapter was put around a model that carries one."""
     trained_not_saved: tuple[str, ...] | None = None
     """Names of trained tensors that the adapter's file would not hold."""
+    recomputes_reentrantly: bool | None = None
+    """Whether activation checkpointing is of the reentrant kind."""
+    searches_unused: bool | None = None
+    """Whether data-parallel processes are told to search for parameters that a step did not use."""
 
 
 @rule("F201", "step-raises", "stop", phase="forward")

@@ -85,3 +85,21 @@ def norms_are_not_decayed(evidence: TrainerEvidence) -> Finding | Passed:
     """
     decayed = need(evidence.decayed_vectors, "parameter groups")
     return found(f"{decayed} norms and biases have weight decay") if decayed else passed("norms have no weight decay")
+
+
+@rule("U133", "reentrant-beside-unused-search", "stop", phase="update")
+def processes_can_mark_each_gradient_once(evidence: TrainerEvidence) -> Finding | Passed:
+    """Several processes do not search for unused parameters while activations are computed twice in the reentrant way.
+
+    Why it matters: the first step of several processes ends with "marked as ready twice"; one process, on which the
+    script was tried, trains.
+
+    What to do: set `activation_checkpointing_kwargs={"use_reentrant": False}`, or `ddp_find_unused_parameters=False`.
+
+    Source: PyTorch's DistributedDataParallel: "Reentrant activation checkpointing is not supported with
+    find_unused_parameters"; its hooks fire again in the inner backward pass.
+    """
+    reentrant = need(evidence.recomputes_reentrantly, "the kind of activation checkpointing")
+    if reentrant and need(evidence.searches_unused, "the search for unused parameters"):
+        return found("reentrant activation checkpointing with ddp_find_unused_parameters=True")
+    return passed("no search for unused parameters beside reentrant activation checkpointing")
