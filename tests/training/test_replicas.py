@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SCRIPT = Path(__file__).with_name("several_processes.py")
 COMBINATIONS = list(itertools.product(("ddp", "fsdp"), ("lora", "full"), ("packed", "padded")))
-PATIENCE_SECONDS = 180
+PATIENCE_SECONDS = 400
 
 
 def changes(strategy: str, method: str, layout: str) -> dict[str, Any]:

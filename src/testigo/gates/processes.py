@@ -74,7 +74,7 @@ def processes_resume(evidence: ProcessesEvidence, nats: float = 0.01) -> Finding
         return found("the fresh processes made no update")
     difference = need(evidence.resumed_difference, "the difference of losses")
     seen = f"{evidence.updates_after} updates in {evidence.processes} fresh processes"
-    if evidence.resumed_equal:
+    if evidence.resumed_equal and difference <= nats:
         return passed(f"{seen}: bit for bit")
     seen += f" differ by at most {difference:.3g} nats in their losses"
     if need(evidence.device, "the device") == "cpu":
