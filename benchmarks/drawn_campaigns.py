@@ -32,6 +32,8 @@ class Case:
         Standard deviation of the true effect from seed to seed.
     rise
         The true effect whose power is looked at, and the registered `by` beside it.
+    part
+        Of the campaigns that are asked for: less where each takes long.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Case:
     rise: float = 0.2
     by: float = 0.05
     within: float = WITHIN
+    part: float = 1.0
 
 
 def single(n: int) -> Callable[[np.random.Generator], NDArray[np.intp]]:

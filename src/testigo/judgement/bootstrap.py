@@ -19,8 +19,10 @@ RESAMPLES: Final = 9_999
 CHUNK: Final = 1_000_000
 """Numbers drawn at once: they stay in the cache."""
 FEW_KINDS: Final = 16
-"""With so many times fewer kinds of units than units, counts of kinds are drawn and not units: the same distribution,
-faster."""
+"""With so many times fewer kinds of units than units, how many of a kind go up is drawn as one binomial number: the same
+distribution, faster."""
+FEW_DRAWN_KINDS: Final = 3
+"""The same for draws with replacement, where counts of kinds are drawn as one multinomial number each."""
 
 
 def drawn_means(sums: Floats, sizes: Floats, seed: int, draws: int = RESAMPLES) -> Floats:
@@ -31,7 +33,7 @@ def drawn_means(sums: Floats, sizes: Floats, seed: int, draws: int = RESAMPLES) 
     """
     units = np.stack([sums, sizes], axis=1)  # (U, 2)
     kinds, counts = np.unique(units, axis=0, return_counts=True)  # (K, 2), (K,)
-    if len(kinds) * FEW_KINDS <= len(units) or len(kinds) == 1:
+    if len(kinds) * FEW_DRAWN_KINDS <= len(units) or len(kinds) == 1:
         weights = np.random.default_rng(seed).multinomial(len(units), counts / len(units), size=draws)  # (draws, K)
         return np.asarray((weights @ kinds[:, 0]) / (weights @ kinds[:, 1]))
     ragged = bool(np.ptp(sizes) > 0)

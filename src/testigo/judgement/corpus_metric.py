@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from testigo.judgement.bootstrap import CHUNK, FEW_KINDS, RESAMPLES, Floats, bca_ends, drawn_weights
+from testigo.judgement.bootstrap import CHUNK, FEW_DRAWN_KINDS, RESAMPLES, Floats, bca_ends, drawn_weights
 from testigo.judgement.paired import Paired
 from testigo.judgement.units import EXACT_UNITS, FEW_CHANGES, FEW_UNITS, MANY_UNITS, widen_for_the_unseen
 
@@ -157,7 +157,7 @@ def randomisation_test(
         return hits(every, changes) / len(every), True
     rng, found, left = np.random.default_rng(seed), 0, RESAMPLES
     kinds, counts = np.unique(changes, axis=0, return_counts=True)  # how many of a kind stay is one binomial number
-    are_few = len(kinds) * FEW_KINDS <= len(changes)
+    are_few = len(kinds) * FEW_DRAWN_KINDS <= len(changes)
     while left:
         draws = min(left, max(1, CHUNK // max(len(kinds) if are_few else len(changes), changes[0].size)))
         if are_few:
@@ -215,7 +215,7 @@ def _drawn(before: Counts, after: Counts, seed: int) -> Floats:
     n_units, _, n_classes = before.values.shape
     flat = np.concatenate([side.values.reshape(n_units, -1) for side in (before, after)], axis=1)
     kinds, counts = np.unique(flat, axis=0, return_counts=True)
-    if len(kinds) * FEW_KINDS <= n_units:
+    if len(kinds) * FEW_DRAWN_KINDS <= n_units:
         weights = np.random.default_rng(seed).multinomial(n_units, counts / n_units, size=RESAMPLES)
         sums = weights.astype(np.float64) @ kinds
     else:
