@@ -254,8 +254,8 @@ def page(tallies: dict[str, Tally], faults: list[str], seconds: float, bootstrap
         "",
         "<!-- written by benchmarks/honesty.py; `make honesty` brings it up to date -->",
         "",
-        f"{n:,} campaigns a line (a quarter of it where the line says so, because each takes long), with known truth, each",
-        "judged by the functions that judge real ones, at alpha 0.05",
+        f"{n:,} campaigns a line (a quarter where each takes long, as the line says), with known truth, each judged by",
+        "the functions that judge real ones, at alpha 0.05",
         f"({seconds / 60:.0f} minutes). Two standard errors of a share near 5 % are {100 * error_of(ALPHA, n):.1f} "
         "points, near 95 % as many; of power",
         f"(a fifth as many campaigns) {100 * error_of(0.8, max(n // 5, 1)):.1f}.",
@@ -268,14 +268,15 @@ def page(tallies: dict[str, Tally], faults: list[str], seconds: float, bootstrap
         "- **power**: *shown* with the named true rise and a registered 0.05; foretold from the baseline alone,",
         "  and seen.",
         "",
-        "| rows and metric | test; interval | campaigns | false shown | covers: none | fall | rise | violation kept | true rise | "
-        "power foretold | seen |",
+        "| rows and metric | test; interval | campaigns | false shown | covers: none | fall | rise | violation kept | "
+        "true rise | power foretold | seen |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for case in CASES:
         tally = tallies[case.name]
         lines.append(
-            f"| {case.name} | {tally.how} | {tally.n:,} | {share(tally.shown, tally.n)} | {share(tally.covered, tally.n)} | "
+            f"| {case.name} | {tally.how} | {tally.n:,} | {share(tally.shown, tally.n)} | "
+            f"{share(tally.covered, tally.n)} | "
             f"{share(tally.fall_covered, tally.falls)} | {share(tally.rise_covered, tally.rises)} | "
             f"{share(tally.kept, tally.falls)} | {case.rise:g} | {100 * float(np.mean(tally.foretold)):.1f} % | "
             f"{share(tally.found, tally.rises)} |"

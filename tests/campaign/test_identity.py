@@ -87,6 +87,18 @@ FULL: dict[str, Any] = {
         "stop": {"metric": "validation_loss", "patience": 3},
     },
     "evaluation": {"max_new_tokens": 64, "batch_size": 8},
+    "guards": [
+        {
+            "name": "talk",
+            "source": "other.jsonl",
+            "task": {"kind": "generation", "input": "email", "target": "order"},
+            "metric": "token_f1",
+            "within": 0.05,
+            "id": "id",
+            "group": "customer",
+            "max_new_tokens": 32,
+        }
+    ],
     "variants": [{"name": "slow", "set": {"training.learning_rate": 5e-5}, "because": "it may be steadier"}],
     "seeds": [0, 1],
     "machine": {
@@ -111,11 +123,23 @@ FULL: dict[str, Any] = {
 
 TEXT_CLASSES: dict[str, Any] = {
     "task.kind": "classification", "task.schema": None, "task.system": None, "hypothesis.keep": [],
-    "hypothesis.improve.metric": "accuracy", "evaluation": {"batch_size": 8},
+    "hypothesis.improve.metric": "accuracy", "evaluation": {"batch_size": 8}, "guards": [],
 }  # fmt: skip
 CALLS: dict[str, Any] = {
     "task.kind": "tool-calling", "task.schema": None, "task.system": None, "hypothesis.keep": [], "task.tools": "tools",
 }  # fmt: skip
+
+
+def guard(**changes: Any) -> dict[str, Any]:
+    """The guard task with something changed; `task_` goes into its task."""
+    own = FULL["guards"][0]
+    task = {key.removeprefix("task_"): value for key, value in changes.items() if key.startswith("task_")}
+    rest = {key: value for key, value in changes.items() if not key.startswith("task_")}
+    return {"guards": [{**own, **rest, "task": {**own["task"], **task}}]}
+
+
+GUARD_CALLS: dict[str, Any] = {"task_kind": "tool-calling", "task_tools": "tools", "metric": "exact_match"}
+GUARD_CLASSES: dict[str, Any] = {"task_kind": "classification", "task_answer": "text", "metric": "accuracy"}
 IMAGE_CLASSES: dict[str, Any] = {**TEXT_CLASSES, "task.kind": "image-classification"}
 CHANGES: dict[str, dict[str, Any]] = {
     "campaign": {"campaign": "another"},
@@ -140,6 +164,24 @@ CHANGES: dict[str, dict[str, Any]] = {
     "hypothesis.keep.metric": {"hypothesis.keep": [{"metric": "schema_valid", "within": 0.02}]},
     "hypothesis.keep.within": {"hypothesis.keep": [{"metric": "valid_json", "within": 0.03}]},
     "hypothesis.alpha": {"hypothesis.alpha": 0.05},
+    "hypothesis.divergence": {"hypothesis.divergence": "bounds"},
+    "guards.name": guard(name="chatter"),
+    "guards.source": guard(source="third.jsonl"),
+    "guards.task.kind": guard(task_kind="extraction", metric="valid_json"),
+    "guards.task.input": guard(task_input="text"),
+    "guards.task.target": guard(task_target="answer"),
+    "guards.task.tools": guard(**GUARD_CALLS),
+    "guards.task.order": guard(**GUARD_CALLS, task_order="kept"),
+    "guards.task.labels": guard(**GUARD_CLASSES, task_labels=["a", "b"]),
+    "guards.task.answer": guard(**GUARD_CLASSES),
+    "guards.task.category": guard(task_category="domain"),
+    "guards.task.schema": guard(task_kind="extraction", metric="valid_json", task_schema="other.schema.json"),
+    "guards.task.system": guard(task_system="Talk."),
+    "guards.metric": guard(metric="exact_match"),
+    "guards.within": guard(within=0.1),
+    "guards.id": guard(id="number"),
+    "guards.group": guard(group=None),
+    "guards.max_new_tokens": guard(max_new_tokens=16),
     "data.source": {"data.source": "copy.jsonl"},
     "data.id": {"data.id": "number"},
     "data.group": {"data.group": None},
@@ -189,14 +231,16 @@ CHANGES: dict[str, dict[str, Any]] = {
     "training.augment.rotate": {**IMAGE_CLASSES, "training.augment": {"rotate": 10}},
     "training.augment.shift": {**IMAGE_CLASSES, "training.augment": {"shift": 0.1}},
     "training.augment.brightness": {**IMAGE_CLASSES, "training.augment": {"brightness": 0.1}},
-    "training.validate_every": {"training.validate_every": 20},
+    "training.validate_every": {"training.validate_every": 5},
     "training.checkpoint.every": {"training.checkpoint.every": "auto"},
     "training.checkpoint.keep": {"training.checkpoint.keep": 3},
     "training.stop.metric": {"training.stop": None},  # it takes one value so far: only its absence differs
-    "training.stop.patience": {"training.stop.patience": 4},
+    "training.stop.patience": {"training.stop.patience": 2},
     "evaluation.max_new_tokens": {"evaluation.max_new_tokens": 65},
     "evaluation.batch_size": {"evaluation.batch_size": 4},
     "evaluation.samples": {"evaluation.samples": 0},
+    "evaluation.twice": {"evaluation.twice": 0},
+    "evaluation.prompted_baseline": {"evaluation.prompted_baseline": 4},
     "variants.name": {"variants": [{**FULL["variants"][0], "name": "slower"}]},
     "variants.set": {"variants": [{**FULL["variants"][0], "set": {"training.learning_rate": 2e-5}}]},
     "variants.because": {"variants": [{**FULL["variants"][0], "because": "another reason"}]},
@@ -232,7 +276,8 @@ CHANGES: dict[str, dict[str, Any]] = {
 def folder(tmp_path: Path) -> Path:
     new_campaign(tmp_path / "starter")
     starter = tmp_path / "starter"
-    (starter / "copy.jsonl").write_bytes((starter / "orders.jsonl").read_bytes())
+    for name in ("copy.jsonl", "other.jsonl", "third.jsonl"):
+        (starter / name).write_bytes((starter / "orders.jsonl").read_bytes())
     (starter / "other.schema.json").write_text('{"type": "object", "required": ["city"]}')
     (starter / "mine.py").write_text("# a rule of my own\n")
     for name in ("base", "other"):

@@ -123,7 +123,7 @@ def test_a_caret_stays_under_its_place_in_a_long_line(starter: Path) -> None:
         ("warmup: 0.05", "warmup: 5", "The share of the updates"),
         ("validate_every: 20", "stop: {patience: 3}", "patience counts validations"),
         ("validate_every: 20", "validate_every: 60", "no validation would ever run"),
-        ("validate_every: 20", "validate_every: 20\n  stop: {metric: exact_match, patience: 2}", "`validation_loss`"),
+        ("validate_every: 20", "validate_every: 20\n  stop: {metric: exact_match, patience: 1}", "`validation_loss`"),
         ("microbatch: 4", "microbatch: 0", "a whole number of at least 1"),
         ("microbatch: 4", "microbatch: 4.0", "write 4"),
         ("microbatch: 4", "microbatch: '4'", "without quotes"),
@@ -266,7 +266,7 @@ def test_what_users_get_wrong_is_named_once(starter: Path, old: str, new: str, w
         ),
         ("{name: a, set: {model.adapter.method: full, model.adapter.rank: 4}, because: why}", "no settings of LoRA"),
         (
-            "{name: a, set: {training.stop: {patience: 2}, training.stop.patience: 3}, because: why}",
+            "{name: a, set: {training.stop: {patience: 1}, training.stop.patience: 1}, because: why}",
             "keys inside of it",
         ),
         ("{name: a, set: {training.microbatch: 4}, because: why}", "the same settings as the control"),

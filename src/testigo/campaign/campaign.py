@@ -17,6 +17,7 @@ from testigo.campaign.sections import (
     Data,
     Encoding,
     Evaluation,
+    GuardTask,
     Hypothesis,
     Machine,
     Rules,
@@ -60,6 +61,8 @@ class Campaign(Section):
     """The updates."""
     evaluation: Evaluation = Evaluation()
     """How outputs are made."""
+    guards: tuple[GuardTask, ...] = Field(default=(), strict=False)
+    """Other tasks that must not get worse, each with rows of its own: what fine-tuning forgets."""
     variants: tuple[Variant, ...] = Field(default=(), strict=False)
     """Explained changes against the control, each a run of its own for every seed."""
     seeds: tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...] = Field(default=(0,), strict=False, min_length=1)
@@ -93,7 +96,8 @@ class Campaign(Section):
         """The campaign that a document without faults says, with the hashes of the files it names."""
         campaign = cls.model_validate(document.data)
         campaign._document = document
-        files = [*campaign.rules.files, *([campaign.task.schema_file] if campaign.task.schema_file else [])]
+        schemas = [task.schema_file for task in (campaign.task, *(guard.task for guard in campaign.guards))]
+        files = [*campaign.rules.files, *filter(None, schemas)]
         campaign._contents = {f: _content_hash(campaign.folder / f) for f in files if (campaign.folder / f).is_file()}
         return campaign
 
@@ -154,6 +158,17 @@ class Campaign(Section):
         """The campaign file's folder: the files that it names are relative to it."""
         return self._document.path.resolve().parent
 
+    def on_guard(self, guard: GuardTask) -> Campaign:
+        """This campaign with a guard's task in place of its own: the same base, encoding and precision."""
+        own = self.model_copy(
+            update={
+                "task": guard.task,
+                "evaluation": self.evaluation.model_copy(update={"max_new_tokens": guard.max_new_tokens}),
+            }
+        )
+        own._document, own._contents = self._document, self._contents
+        return own
+
     def canonical(self) -> dict[str, Any]:
         """All that defines results, with defaults written out and files replaced by the hash of their content."""
         plain = self.model_dump(mode="json", by_alias=True)
@@ -162,6 +177,9 @@ class Campaign(Section):
             del (plain[section] if section else plain)[key]
         if plain["task"]["schema"] is not None:
             plain["task"]["schema"] = self._content_of(plain["task"]["schema"])
+        for guard in plain["guards"]:
+            if guard["task"]["schema"] is not None:
+                guard["task"]["schema"] = self._content_of(guard["task"]["schema"])
         plain["rules"]["files"] = [self._content_of(file) for file in plain["rules"]["files"]]
         canonical: dict[str, Any] = _canonical(plain)
         return canonical

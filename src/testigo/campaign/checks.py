@@ -9,11 +9,13 @@ from typing import Any
 
 from testigo.campaign.document import Place
 from testigo.campaign.fault import Fault
+from testigo.campaign.guard_checks import guard_faults
 from testigo.campaign.known import Known
-from testigo.campaign.metrics import CLASS_KINDS, METRICS
+from testigo.campaign.metrics import CLASS_KINDS, GENERAL_LOSS, METRICS
 from testigo.campaign.sections import BEGIN
 from testigo.campaign.split_checks import split_faults
 from testigo.campaign.task_checks import task_faults
+from testigo.campaign.training_checks import training_faults
 from testigo.campaign.wording import describe, suggestion
 
 _CODE = re.compile(r"[A-Z]\d{3}")
@@ -24,47 +26,6 @@ _NEEDS_SCHEMA = ("schema_valid", "required_fields")
 def setting_faults(known: Known) -> list[Fault]:
     """All faults between settings; no file is read."""
     return [fault for check in _SETTINGS for fault in check(known)]
-
-
-def _length_of_training(known: Known) -> Iterator[Fault]:
-    if "training.updates" not in known or "training.epochs" not in known:
-        return
-    updates, epochs = known("training.updates"), known("training.epochs")
-    if updates is None and epochs is None:
-        yield Fault(
-            ("training",),
-            "`updates` or `epochs` in `training`",
-            "neither",
-            "add `updates: 200`, or `epochs: 3`",
-            "key",
-        )
-    if updates is not None and epochs is not None:
-        yield Fault(
-            ("training", "epochs"),
-            "either `updates` or `epochs`",
-            "both",
-            "keep one; in a variant, set the other to null",
-            "key",
-        )
-
-
-def _validation_while_training(known: Known) -> Iterator[Fault]:
-    every, updates = known("training.validate_every"), known("training.updates")
-    if known("training.stop") is not None and "training.validate_every" in known and every is None:
-        yield Fault(
-            ("training", "stop"),
-            "`validate_every` beside `stop`: patience counts validations",
-            "no `validate_every`",
-            "add `validate_every: 20` to `training`, or remove `stop`",
-            "key",
-        )
-    if isinstance(every, int) and isinstance(updates, int) and every > updates:
-        yield Fault(
-            ("training", "validate_every"),
-            f"at most {updates}, the number of updates",
-            f"{every}: no validation would ever run",
-            "lower it, or remove it to validate at the end only",
-        )
 
 
 def _lengths(known: Known) -> Iterator[Fault]:
@@ -104,6 +65,20 @@ def answers_by_head(known: Known) -> bool:
     """Whether a class head answers, and no text is written."""
     kind: object = known("task.kind")
     return kind == "image-classification" or (kind == "classification" and known("task.answer") == "head")
+
+
+def _prompted(known: Known) -> Iterator[Fault]:
+    kinds, kind = ("extraction", "generation", "classification"), known("task.kind")
+    if not known("evaluation.prompted_baseline") or kind is None:
+        return
+    if kind not in kinds or answers_by_head(known):
+        yield Fault(
+            ("evaluation", "prompted_baseline"),
+            f"examples in the prompt only where one request gets one text: {', '.join(kinds)}",
+            f"the kind {kind}" + (", answered by a head" if answers_by_head(known) else ""),
+            "remove it",
+            "key",
+        )
 
 
 def _classes(known: Known) -> Iterator[Fault]:
@@ -246,7 +221,10 @@ def _metrics(known: Known) -> Iterator[Fault]:
     for place, metric in named:
         if not isinstance(metric, str):
             continue
-        if metric not in metrics:
+        if metric == GENERAL_LOSS and place[1] == "keep":
+            if answers_by_head(known):
+                yield Fault(place, f"`{GENERAL_LOSS}` only where a text is written", "a class head", "remove the guard")
+        elif metric not in metrics:
             yield _unknown_metric(place, metric, kind, metrics)
         elif metric in _NEEDS_SCHEMA and "task.schema" in known and known("task.schema") is None:
             yield Fault(
@@ -369,10 +347,10 @@ def _variant_names(known: Known) -> Iterator[Fault]:
 
 
 _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
-    _length_of_training,
-    _validation_while_training,
+    training_faults,
     _lengths,
     _length_of_outputs,
+    _prompted,
     _classes,
     _processes,
     _cluster,
@@ -384,6 +362,7 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     _metrics,
     task_faults,
     base_faults,
+    guard_faults,
     _seeds,
     _lists,
     _money,

@@ -43,10 +43,15 @@ def _named_files(known: Known, folder: Path) -> Iterator[Fault]:
     ]
     rules = known("rules.files")
     named += [(("rules", "files", n), name) for n, name in enumerate(rules if isinstance(rules, list | tuple) else ())]
+    for n, guard in enumerate(known("guards") or ()):
+        if isinstance(guard, dict):
+            task = guard.get("task")
+            named.append((("guards", n, "source"), guard.get("source")))
+            named.append((("guards", n, "task", "schema"), task.get("schema") if isinstance(task, dict) else None))
     for place, name in named:
         if not isinstance(name, str) or (place[:2] == ("data", "split") and name.startswith(BEGIN)):
             continue
-        if place[0] != "data":
+        if place[0] != "data" and place[-1] != "source":
             yield from filter(None, [_missing_file(place, name, folder)])
         elif name.startswith("hub:"):
             yield from revision_faults(name, place)

@@ -27,3 +27,6 @@ METRICS: dict[str, dict[str, Literal["binary", "bounded", "corpus"]]] = {
 
 CLASS_KINDS = ("classification", "image-classification")
 """Kinds of task whose answer is one of a few classes."""
+
+GENERAL_LOSS = "general_loss"
+"""The loss of the general text that comes with Testigo, in nats per token: a guard of every task that writes text."""

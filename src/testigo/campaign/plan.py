@@ -11,6 +11,9 @@ from testigo.campaign.loading import with_variant
 CONTROL = "control"
 """The name of the file as written among the variants."""
 
+ONLY_OF_THE_BASELINE = ("twice", "prompted_baseline")
+"""What is done with the base alone: it makes no run another one."""
+
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -39,6 +42,7 @@ def run_definition(planned: PlannedRun, *, corpus: str, base: str) -> dict[str, 
     """
     canonical = planned.campaign.canonical()
     defines = {name: canonical[name] for name in ("task", "encoding", "training", "evaluation", "machine", "rules")}
+    defines["evaluation"] = {k: v for k, v in defines["evaluation"].items() if k not in ONLY_OF_THE_BASELINE}
     # A diagnosis that is waived no longer ends a run: with it the run is another one. Gates are judged before the runs.
     watched = sorted(code for code in canonical["waive"] if code[0] in "TOM")
     defines |= {"waive": watched} if watched else {}

@@ -87,7 +87,8 @@ class Guard(Section):
     """Something that must not get worse."""
 
     metric: Text
-    """A metric of the task."""
+    """A metric of the task; or `general_loss`, the loss of the general text that comes with Testigo (nats per token),
+    which must not rise."""
     within: float = Field(ge=0, lt=1)
     """The largest loss that is still acceptable: the comparison must show that the loss is smaller than this."""
 
@@ -101,6 +102,30 @@ class Hypothesis(Section):
     """What must not get worse, each with its margin."""
     alpha: float = Field(default=0.05, gt=0, le=0.5)
     """The risk of calling an improvement shown when there is none."""
+    divergence: Literal["failure", "bounds"] = "failure"
+    """What a seed of the control counts that diverged: `failure`, as if every row were wrong; or `bounds`, between that
+    and every row right. An improvement is *shown* only where it holds either way."""
+
+
+class GuardTask(Section):
+    """Another task that must not get worse: rows of its own, which base and tuned model answer alike."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
+    """Small letters, digits, `-`, `_`, `.`."""
+    source: Text
+    """Its rows: a file, a folder, or `hub:OWNER/NAME@REVISION`. None is trained on."""
+    task: Task
+    """What the model has to do with a row, as in the campaign's own `task`; the answer is a text."""
+    metric: Text
+    """A metric of that task."""
+    within: float = Field(ge=0, lt=1)
+    """The largest fall that is still acceptable."""
+    id: Text = "id"
+    """The row's field with its name."""
+    group: Text | None = None
+    """The row's field by which rows belong together: groups are the units of the test."""
+    max_new_tokens: Count
+    """The most tokens of an answer."""
 
 
 class Duplicates(Section):
@@ -330,6 +355,12 @@ class Evaluation(Section):
     samples: int = Field(default=8, ge=0)
     """Validation prompts that are also answered before the first update and at each validation, always the same ones.
     Their outputs are kept (`samples.jsonl`) and compared over the run; a guard needs six at least. 0: none."""
+    twice: int = Field(default=32, ge=0)
+    """Rows that the base answers a second time, in other batches and another order: how often the two answers differ is
+    the noise floor, which stands beside each result. 0: none."""
+    prompted_baseline: int = Field(default=0, ge=0, le=64)
+    """Examples from the training rows, one of each category first, that the base is also tried with in its prompt. That
+    result stands beside the baseline; what was registered is compared with the baseline without examples. 0: none."""
 
 
 class Variant(Section):

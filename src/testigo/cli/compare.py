@@ -6,11 +6,26 @@ import json
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from testigo.cli.beside import print_beside
+from testigo.cli.forest import branches_of, forest
 from testigo.cli.open_test import read_price, told_price
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
-from testigo.cli.predictions import Evaluated, describe, find_evaluated, read_predictions
+from testigo.cli.output import (
+    CampaignPath,
+    JsonFlag,
+    WorkspaceFlag,
+    ending,
+    named,
+    print_json,
+    short,
+    show,
+    show_as_it_is,
+    show_table,
+)
+from testigo.cli.predictions import CONTROL, Evaluated, describe, find_evaluated, read_predictions
 from testigo.errors import WorkspaceError
 
 if TYPE_CHECKING:
@@ -20,10 +35,17 @@ _WIDTH = 79
 _SHOWN_ROWS = 8
 
 
-def compare(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: JsonFlag = False) -> None:
+def compare(
+    campaign: CampaignPath,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write it as one offline page.")
+    ] = None,
+    workspace: WorkspaceFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
     """Say whether the result is better than the baseline on the same rows: conclusion, metrics, categories, rows.
 
-    Example: testigo compare campaign.yaml
+    Example: testigo compare campaign.yaml --html comparison.html
     """
     from testigo.campaign.workspace import Workspace
 
@@ -33,20 +55,26 @@ def compare(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: Js
     document = _kept(found, evaluated) or _computed(found, file, evaluated)
     document["not_compared"] = describe(evaluated.others)
     document["test_openings"] = read_price(found.root)
+    if html is not None:
+        from testigo.cli.compare_page import page_of
+        from testigo.disk import write_atomically
+
+        write_atomically(html, page_of(document, found.campaign_name or found.root.name))
     if as_json:
         print_json(document)
     else:
         _print(document)
     split = document.get("split") or "validation"
     ending(
-        checked=f"the {split} rows of the baseline and of {len(evaluated.runs)} runs",
+        checked=f"the {split} rows of the baseline and of {len(evaluated.runs)} runs"
+        + (f"; the page is {short(html)}" if html else ""),
         not_checked="" if split == "test" else "the sealed test rows",
         next_command=f"testigo open-test {named(campaign, workspace)} --because '…'",
     )
 
 
 def _kept(workspace: Workspace, evaluated: Evaluated) -> dict[str, Any] | None:
-    """The comparison on the disk, unless a prediction file is younger."""
+    """The comparison on the disk, unless a prediction file is younger or a run has another state by now."""
     path = workspace.comparison_path
     if not path.is_file() or path.stat().st_mtime < evaluated.newest:
         return None
@@ -54,7 +82,12 @@ def _kept(workspace: Workspace, evaluated: Evaluated) -> dict[str, Any] | None:
         document = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         return None
-    return document if isinstance(document, dict) and "improvement" in document else None
+    if not isinstance(document, dict) or "improvement" not in document:
+        return None
+    states = {run.id: run.state for run in (*(run for run, _ in evaluated.runs), *evaluated.others)}
+    balance = document.get("balance") or ()
+    same = all(one["state"] == states.get(one["run"], one["state"]) for one in balance)
+    return document if same else None
 
 
 def _computed(workspace: Workspace, file: Path | None, evaluated: Evaluated) -> dict[str, Any]:
@@ -69,18 +102,31 @@ def _computed(workspace: Workspace, file: Path | None, evaluated: Evaluated) -> 
             where=str(file or workspace.root),
             action="give the campaign file in place of the workspace, with --workspace for the folder",
         )
+    from testigo.conductor import beside
+
     loaded = load(file)
-    control = evaluated.control
+    control, metrics = evaluated.control, task_for(loaded).metrics
+    lost = [run.seed for run in evaluated.others if run.variant == CONTROL and run.state == "diverged"]
     comparison = judge(
         read_predictions(evaluated.baseline),
         read_predictions(control[0][1]),
-        metrics=task_for(loaded).metrics,
+        metrics=metrics,
         hypothesis=loaded.hypothesis,
         variants={name: read_predictions(path) for name, path in evaluated.variants.items()},
         seeds={run.seed: read_predictions(path) for run, path in control},
         unclean=_unclean(workspace),
+        lost=lost,
+        lost_as=loaded.hypothesis.divergence,
     )
-    return comparison.to_json()
+    firsts = {CONTROL: control[0][1], **evaluated.variants}
+    comparison = beside.with_beside(comparison, loaded, evaluated.baseline, firsts, metrics)
+    every = [*(run for run, _ in evaluated.runs), *evaluated.others]
+    balance = beside.balance_of_runs(loaded, every, {run.id for run, _ in evaluated.runs}, workspace)
+    return {
+        **comparison.to_json(),
+        "choice": beside.choice_of(comparison).to_json(),
+        "balance": [one.to_json() for one in balance],
+    }
 
 
 def _unclean(workspace: Workspace) -> tuple[str, ...] | None:
@@ -105,6 +151,9 @@ def _print(document: Mapping[str, Any]) -> None:
     )
     show(f"{improvement['test']}, p = {improvement['p_value']:.2g}; interval: {improvement['interval']}", style="dim")
     _print_rows(document)
+    show()
+    for line in forest(branches_of(document), improvement["by"]):
+        show_as_it_is(line)
     if document.get("categories"):
         show()
         columns = ("category", "rows", "before", "after", "difference", _interval_title(document), "verdict")
@@ -113,6 +162,7 @@ def _print(document: Mapping[str, Any]) -> None:
     _print_classes(document)
     _print_clean(document)
     _print_variants(document)
+    print_beside(document)
     if document.get("seeds"):
         seeds = document["seeds"]
         each = ", ".join(f"{seed}: {value:+.3f}" for seed, value in seeds["differences"].items())
@@ -120,7 +170,7 @@ def _print(document: Mapping[str, Any]) -> None:
         show(textwrap.fill(seeds["note"], _WIDTH), style="dim")
     if document["test_openings"]:
         show(textwrap.fill(told_price(document["test_openings"]), _WIDTH))
-    for run in document["not_compared"]:
+    for run in document["not_compared"] if not document.get("balance") else ():
         show(f"not compared: {run['id']} ({run['state']}{': ' + run['cause'] if run['cause'] else ''})")
 
 

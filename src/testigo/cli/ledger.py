@@ -13,6 +13,7 @@ from testigo.cli.output import (
     JsonFlag,
     WorkspaceFlag,
     ending,
+    named,
     print_json,
     short,
     show,
@@ -24,7 +25,9 @@ from testigo.errors import TestigoError
 if TYPE_CHECKING:
     from testigo.ledger import Event, Ledger
 
-app = typer.Typer(no_args_is_help=True, help="Read the record of what happened: list, show, verify, export.")
+app = typer.Typer(
+    no_args_is_help=True, help="The record of what happened: list, show, verify, export; declare a run invalid."
+)
 _LONGEST_BODY = 90
 
 
@@ -121,6 +124,33 @@ def verify(
     )
     if faults:
         raise typer.Exit(1)
+
+
+@app.command()
+def invalid(
+    campaign: CampaignPath,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run; `testigo status` lists them.")],
+    because: Annotated[str, typer.Option("--because", metavar="REASON", help="Why it is wrong. The report prints it.")],
+    workspace: WorkspaceFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Declare that a run is invalid. It stays in the record and in the balance; comparisons leave it out and say so.
+
+    Example: testigo ledger invalid campaign.yaml control-s0-1a2b3c4d5e --because "it read the rows of May"
+    """
+    from testigo.ledger import kinds
+
+    with _ledger(campaign, workspace) as ledger:
+        ended = ledger.invalidate_run(run, reason=because)
+        event = ledger.events(kinds.RUN_INVALIDATED, run)[-1]
+    if as_json:
+        print_json({"ok": True, "event": event.number, "run": run, "was": ended.previous_state})
+    else:
+        show(f"event {event.number}: {run} is invalid now; it was {ended.previous_state}, and it stays")
+    ending(
+        not_checked="what was concluded with it: compare again",
+        next_command=f"testigo compare {named(campaign, workspace)}",
+    )
 
 
 @app.command()

@@ -118,7 +118,7 @@ def report(grounds: Grounds, comparison: Any) -> dict[str, Any]:
              "updates": run.updates} for run in grounds.ledger.runs()]  # fmt: skip
     return {
         "ok": comparison is not None,
-        "conclusion": comparison.conclusion if comparison is not None else "no run of the control ended well",
+        "conclusion": comparison.told if comparison is not None else "no run of the control ended well",
         "comparison": comparison.to_json() if comparison is not None else None,
         "runs": runs,
         "dossier": grounds.workspace.dossier / "index.html",

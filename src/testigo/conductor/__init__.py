@@ -29,7 +29,7 @@ class Result:
     @property
     def conclusion(self) -> str:
         """One plain sentence."""
-        return self.comparison.conclusion if self.comparison else "no run of the control ended well"
+        return self.comparison.told if self.comparison else "no run of the control ended well"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from testigo.campaign import PlannedRun, planned_runs
 from testigo.conductor.grounds import Grounds
+from testigo.conductor.judge import chosen_variant
 from testigo.disk import file_sha256
 from testigo.dossier import build_dossier, in_fresh_process, sums
 from testigo.errors import VerificationFailed, WorkspaceError
@@ -20,22 +21,25 @@ N_CONTROL_INPUTS = 4
 
 
 def export(grounds: Grounds, out: Path | None = None) -> Path:
-    """The control's adapter or model, bound to its base; reproduced in a fresh process; with a copy for the dossier.
+    """The adapter or model of the choice (the control, unless a variant was chosen), bound to its base.
+
+    A fresh process reproduces it; the dossier gets a copy.
 
     Raises
     ------
     WorkspaceError
-        When no run of the control ended well, or when `out` holds something else.
+        When no run of the choice ended well, or when `out` holds something else.
     VerificationFailed
         When a fresh process does not reproduce the control inputs.
     """
+    chosen = chosen_variant(grounds)
     for planned in planned_runs(grounds.campaign):
         weights = grounds.best_weights(planned)
-        if planned.variant == "control" and weights is not None:
+        if planned.variant == chosen and weights is not None:
             break
     else:
         raise WorkspaceError(
-            expected="a run of the control that ended well",
+            expected=f"a run of the {'control' if chosen == 'control' else f'variant {chosen}'} that ended well",
             found="none",
             where=str(grounds.workspace.root),
             action="run testigo run first; testigo status tells how its runs stand",

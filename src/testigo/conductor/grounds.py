@@ -10,6 +10,7 @@ from typing import Any
 
 from testigo.campaign import Campaign, PlannedRun, Workspace, planned_runs, run_definition, run_id
 from testigo.campaign.registration import register
+from testigo.conductor import beside
 from testigo.corpus import Corpus, build
 from testigo.disk import read_lines
 from testigo.errors import VerificationFailed
@@ -110,6 +111,7 @@ class Grounds:
     def register(self, reason: str | None = None) -> str:
         """Freeze campaign, rows and base in the ledger, or amend the freeze; see `testigo.campaign.registration`."""
         contents = {"the corpus": self.corpus.fingerprint, "the base": self.base.digest}
+        contents |= {f"the guard {name}": digest for name, digest in beside.guard_digests(self.campaign).items()}
         runs = [self.spec(planned).run_id for planned in planned_runs(self.campaign)]
         return register(self.campaign, self.ledger, reason=reason, contents=contents, runs=runs)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from testigo.campaign import Campaign, PlannedRun, planned_runs
 from testigo.campaign.campaign import digest
+from testigo.campaign.plan import ONLY_OF_THE_BASELINE
+from testigo.conductor import beside
 from testigo.conductor.grounds import Grounds
 from testigo.conductor.outputs import watch_outputs
 from testigo.disk import file_sha256
@@ -22,12 +24,16 @@ from testigo.tasks import is_answered_by_head
 from testigo.training.launchers import HERE, Placement
 from testigo.training.start import Work, follow, to_end
 
+_NOT_OF_THE_BASELINE = ("samples", *ONLY_OF_THE_BASELINE)  # these make files of their own beside its outputs
+
 
 def baseline(grounds: Grounds, split: str = "validation") -> Path:
     """The base's outputs on a split, made once for all runs. Returns the predictions file."""
     own = grounds.campaign.canonical()
     settings = {name: own[name] for name in ("task", "evaluation", "encoding")}
-    settings["evaluation"] = {name: value for name, value in own["evaluation"].items() if name != "samples"}
+    settings["evaluation"] = {
+        name: value for name, value in own["evaluation"].items() if name not in _NOT_OF_THE_BASELINE
+    }
     defines = {**settings, "precision": grounds.campaign.model.precision, "corpus": grounds.corpus.fingerprint}
     if is_answered_by_head(grounds.campaign):
         defines["head"] = grounds.campaign.model.head
@@ -74,18 +80,21 @@ def _evaluate(
     seed: int,
     placement: Placement = HERE,
 ) -> Work[Path]:
-    made = out / f"{split}.jsonl"
-    if not made.exists():
-        spec = EvaluationSpec(
-            campaign=campaign.to_json(),
-            campaign_folder=str(campaign.folder),
-            corpus=str(grounds.corpus.folder.resolve()),
-            base_digest=grounds.base.digest,
-            weights=str(weights.resolve()) if weights else None,
-            seed=seed,
-            split=split,
-            out=str(out.resolve()),
-        )
+    twice, prompted = beside.wanted_of_base(campaign) if weights is None and split == "validation" else (0, 0)
+    spec = EvaluationSpec(
+        campaign=campaign.to_json(),
+        campaign_folder=str(campaign.folder),
+        corpus=str(grounds.corpus.folder.resolve()),
+        base_digest=grounds.base.digest,
+        weights=str(weights.resolve()) if weights else None,
+        seed=seed,
+        split=split,
+        out=str(out.resolve()),
+        twice=twice,
+        prompted=prompted,
+        guards=beside.guard_files(grounds.campaign) if split == "validation" else {},
+    )
+    if not all(path.exists() for path in spec.files):
         path = spec.write(out / f"{split}.spec.json")
         yield from follow(
             "testigo.evaluation.worker",
@@ -95,7 +104,7 @@ def _evaluate(
             reporter=grounds.reporter,
             placement=placement,
         )
-    return made
+    return spec.files[0]
 
 
 def pilot(grounds: Grounds) -> Verdict:

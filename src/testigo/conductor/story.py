@@ -79,7 +79,7 @@ def check_openable(grounds: Grounds) -> None:
 
 
 def open_test(grounds: Grounds, *, reason: str, confirmed: bool) -> Comparison | None:
-    """Open the sealed test: recorded first, then read. Baseline and control are evaluated on it and compared.
+    """Open the sealed test: recorded first, then read. Baseline and the one choice are evaluated on it and compared.
 
     An opening that was interrupted before its result goes on; it is not counted twice.
     """
@@ -91,8 +91,9 @@ def open_test(grounds: Grounds, *, reason: str, confirmed: bool) -> Comparison |
     if not (is_unfinished and openings[-1].body == body):
         grounds.ledger.append(kinds.TEST_OPENED, body)
     measure.baseline(grounds, "test")
+    chosen = judge.chosen_variant(grounds)
     for planned in planned_runs(grounds.campaign):
-        if planned.variant == "control":
+        if planned.variant == chosen:
             to_end(measure.evaluate(grounds, planned, "test"))
     comparison = judge.compare_runs(grounds, "test")
     deliver.dossier(grounds)

@@ -54,6 +54,7 @@ def statistics_again(
     variants: Mapping[str, Sequence[dict[str, Any]]] | None = None,
     seeds: Mapping[int, Sequence[dict[str, Any]]] | None = None,
     unclean: Sequence[str] | None = None,
+    lost: tuple[Sequence[int], str] = ((), "failure"),
 ) -> dict[str, Any]:
     """The statistics of prediction lines, as JSON values."""
     registered = SimpleNamespace(
@@ -70,6 +71,8 @@ def statistics_again(
         variants=variants,
         seeds=seeds,
         unclean=unclean,
+        lost=lost[0],
+        lost_as=lost[1],
     )
     return dict(finite(result.to_json()))
 
@@ -118,6 +121,7 @@ def recomputed(
         variants={name: read(file) for name, file in comparison.variant_files.items()},
         seeds={int(seed): read(file) for seed, file in comparison.seed_files.items()},
         unclean=unclean_in(comparison.statistics),
+        lost=lost_in(comparison.statistics),
     )
     return differences(comparison.statistics, again)
 
@@ -126,6 +130,14 @@ def unclean_in(statistics: Mapping[str, Any]) -> list[str] | None:
     """The rows that the clean subset leaves out; None where the statistics have none."""
     clean = statistics.get("clean")
     return [str(row) for row in clean.get("left_out") or ()] if isinstance(clean, Mapping) else None
+
+
+def lost_in(statistics: Mapping[str, Any]) -> tuple[list[int], str]:
+    """The seeds of the control that diverged, and what was declared that they count."""
+    seeds = statistics.get("seeds")
+    if not isinstance(seeds, Mapping):
+        return [], "failure"
+    return [int(seed) for seed in seeds.get("lost") or ()], str(seeds.get("lost_as") or "failure")
 
 
 def comparison_from(
@@ -253,7 +265,8 @@ def _other_files(
             variants[str(name)] = files[of_variant[0].id]
     spread = statistics.get("seeds")
     wanted = spread.get("differences") if isinstance(spread, Mapping) else None
-    control = {str(one.seed): files[one.id] for one in runs if one.variant == "control" and one.id in files}
+    tuned = next((one.variant for one in runs if one.id == statistics.get("run")), "control")
+    control = {str(one.seed): files[one.id] for one in runs if one.variant == tuned and one.id in files}
     return variants, {str(number): control[str(number)] for number in wanted or {} if str(number) in control}
 
 

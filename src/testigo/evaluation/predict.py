@@ -28,14 +28,20 @@ def predict(
     batch_size: int,
     on_batch: Callable[[int], object] = lambda n_done: None,
     agree: Callable[[torch.Tensor], torch.Tensor] = lambda tokens: tokens,
+    prompt_ids: Callable[[dict[str, Any]], tuple[int, ...]] | None = None,
 ) -> tuple[Prediction, ...]:
     """Outputs of a split and their scores. Baseline and tuned model go through this one function.
 
-    `agree` is that of `decode_all`.
+    Parameters
+    ----------
+    agree
+        That of `decode_all`.
+    prompt_ids
+        Another prompt of a row than the encoder's own.
     """
     if not isinstance(encoder, Encoder):
         return classify(model, encoder, rows, batch_size=batch_size, on_batch=on_batch)
-    prompts = [encoder.prompt_ids(row.fields) for row in rows]
+    prompts = [(prompt_ids or encoder.prompt_ids)(row.fields) for row in rows]
     was_training = model.training
     model.eval()
     with torch.no_grad():

@@ -51,3 +51,18 @@ def _plain(prediction: Prediction) -> dict[str, object]:
         if plain[name] is None:
             del plain[name]
     return plain
+
+
+def twice_name(split: str, n: int) -> str:
+    """The file of rows that the base answered a second time."""
+    return f"{split}.twice-{n}.jsonl"
+
+
+def prompted_name(split: str, n: int) -> str:
+    """The file of what the base answered with examples in its prompt."""
+    return f"{split}.prompted-{n}.jsonl"
+
+
+def guard_name(name: str, digest: str) -> str:
+    """The file of a guard task's answers; other rows have another one."""
+    return f"guard-{name}-{digest[:10]}.jsonl"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from testigo.campaign import Campaign
 from testigo.corpus import open_corpus, open_sealed
 from testigo.disk import working_in, write_atomically, write_json
 from testigo.errors import exit_code_of
+from testigo.evaluation.prediction import prompted_name, twice_name
 from testigo.model.starter import end_with_starter
 from testigo.room import Notice, patient, when_there_is_room
 
@@ -36,6 +37,10 @@ class EvaluationSpec:
         The trained tensors of a checkpoint (safetensors); None evaluates the base.
     split
         `validation`, or `test`, which the conductor alone may ask for after it recorded the opening.
+    twice, prompted
+        Of the base: how many rows to answer again, and how many examples to try it with.
+    guards
+        Name of a guard task -> the file of its answers.
     """
 
     campaign: dict[str, Any]
@@ -46,6 +51,18 @@ class EvaluationSpec:
     seed: int
     split: str
     out: str
+    twice: int = 0
+    prompted: int = 0
+    guards: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that it makes."""
+        out = Path(self.out)
+        names = [f"{self.split}.jsonl", *self.guards.values()]
+        names += [twice_name(self.split, self.twice)] if self.twice else []
+        names += [prompted_name(self.split, self.prompted)] if self.prompted else []
+        return tuple(out / name for name in names)
 
     def write(self, path: Path) -> Path:
         """As JSON."""
@@ -70,11 +87,8 @@ def evaluate(spec: EvaluationSpec) -> None:
 def _evaluate(spec: EvaluationSpec, began: float) -> None:
     import torch
 
-    from testigo.disk import file_sha256
-    from testigo.encoding import Encoder
-    from testigo.evaluation.beside import FILE, measure_beside
-    from testigo.evaluation.predict import lines, predict
-    from testigo.model.device import device, versions
+    from testigo.evaluation.more import answer_guard, answer_prompted, answer_twice
+    from testigo.model.device import device
     from testigo.model.encoder import encoder_of
     from testigo.model.prepare import load_exactly
     from testigo.tasks import labels_of
@@ -88,23 +102,53 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
     loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=weights, labels=labels)
     model.to(device())
     rows = open_sealed(corpus) if spec.split == "test" else corpus.rows(spec.split)
+    own, *more = spec.files
+    every = [(path, *_meaning(path, spec)) for path in more if not path.exists()]
+    n_rows = len(rows) * (not own.exists())
 
     def on_batch(n_done: int) -> None:
-        told = json.dumps({"done": n_done, "of": len(rows)})
+        told = json.dumps({"done": min(n_done, n_rows), "of": n_rows})
         when_there_is_room(lambda: (out / PROGRESS).write_text(told), out)
 
     on_batch(0)
-    evaluation = settings.evaluation
-    encoder = encoder_of(settings, loaded, corpus.folder)
+    encoder: Any = encoder_of(settings, loaded, corpus.folder)
     with torch.inference_mode():
-        predictions = predict(
-            model,
-            encoder,
-            rows,
-            max_new_tokens=evaluation.max_new_tokens,
-            batch_size=evaluation.batch_size,
-            on_batch=on_batch,
-        )
+        if not own.exists():
+            _answer_split(spec, settings, loaded, model, encoder, corpus, rows, on_batch, began)
+        for path, what, name in every:
+            if what == "twice":
+                answer_twice(model, encoder, rows, spec.twice, settings, path)
+            elif what == "prompted":
+                answer_prompted(model, encoder, rows, spec.prompted, settings, corpus, path)
+            else:
+                answer_guard(model, loaded, name, settings, path)
+
+
+def _meaning(path: Path, spec: EvaluationSpec) -> tuple[str, str]:
+    """What a file besides the split's own holds: `twice`, `prompted`, or `guard` and its name."""
+    name = next((name for name, file in spec.guards.items() if file == path.name), "")
+    return ("guard", name) if name else ("twice" if ".twice-" in path.name else "prompted", "")
+
+
+def _answer_split(
+    spec: EvaluationSpec, settings: Campaign, loaded: Loaded, model: Any, encoder: Any, corpus: Any, rows: Any,
+    on_batch: Any, began: float,
+) -> None:  # fmt: skip
+    from testigo.disk import file_sha256
+    from testigo.encoding import Encoder
+    from testigo.evaluation.beside import FILE, measure_beside
+    from testigo.evaluation.predict import lines, predict
+    from testigo.model.device import versions
+
+    out, evaluation = Path(spec.out), settings.evaluation
+    predictions = predict(
+        model,
+        encoder,
+        rows,
+        max_new_tokens=evaluation.max_new_tokens,
+        batch_size=evaluation.batch_size,
+        on_batch=on_batch,
+    )
     meta = {
         "split": spec.split,
         "rows": len(rows),
@@ -113,7 +157,7 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
         "greedy": True,
         **_head(loaded, spec),
         "base": loaded.files.identity.to_json(),
-        "weights_sha256": file_sha256(weights) if weights else None,
+        "weights_sha256": file_sha256(Path(spec.weights)) if spec.weights else None,
         "seconds": time.perf_counter() - began,
         "tokens": sum(len(p.token_ids) for p in predictions),
         "versions": versions(),

@@ -19,8 +19,8 @@ RESAMPLES: Final = 9_999
 CHUNK: Final = 1_000_000
 """Numbers drawn at once: they stay in the cache."""
 FEW_KINDS: Final = 16
-"""With so many times fewer kinds of units than units, how many of a kind go up is drawn as one binomial number: the same
-distribution, faster."""
+"""With so many times fewer kinds of units than units, how many of a kind go up is drawn as one binomial number: the
+same distribution, faster."""
 FEW_DRAWN_KINDS: Final = 3
 """The same for draws with replacement, where counts of kinds are drawn as one multinomial number each."""
 

@@ -9,6 +9,7 @@ from testigo.errors import DataError
 from testigo.judgement.classes import classes_of
 from testigo.judgement.conclusion import conclude
 from testigo.judgement.decision import (
+    Guard,
     Improvement,
     decide_guard,
     decide_improvement,
@@ -16,6 +17,7 @@ from testigo.judgement.decision import (
     holm,
     improvement_of,
 )
+from testigo.judgement.forgetting import GENERAL_LOSS
 from testigo.judgement.lines import Line, Pairs, pair_up
 from testigo.judgement.metric import compare_metric, fates, spread_of
 from testigo.judgement.paired import Paired
@@ -34,6 +36,8 @@ def compare(
     variants: Mapping[str, Sequence[Line]] | None = None,
     seeds: Mapping[int, Sequence[Line]] | None = None,
     unclean: Collection[str] | None = None,
+    lost: Sequence[int] = (),
+    lost_as: str = "failure",
 ) -> Comparison:
     """Compare a tuned model with its baseline, as registered.
 
@@ -54,6 +58,8 @@ def compare(
     unclean
         Ids of rows with a copy or near copy among the training rows: the results are also given without them. None
         where nobody looked.
+    lost, lost_as
+        Seeds of the control that diverged, and what was declared that they count: `failure` or `bounds`.
 
     Raises
     ------
@@ -66,9 +72,12 @@ def compare(
     results = {name: compare_metric(pairs, name, kind, alpha, seed) for name, kind in metrics.items()}
     own = improvement_of(results[improve.metric], improve.metric, improve.by, alpha)
     tried = _variants(baseline, tuned, variants or {}, metrics, hypothesis, own.p_value, seed)
-    spread = spread_of(baseline, seeds or {}, improve.metric, metrics[improve.metric], alpha, seed)
+    of_control = seeds or ({-1: tuned} if lost else {})
+    spread = spread_of(
+        baseline, of_control, improve.metric, metrics[improve.metric], alpha, seed, lost=lost, lost_as=lost_as
+    )
     own = _hold_against_seeds(own, spread)
-    guards = tuple(guard_of(results[keep.metric], keep.metric, keep.within) for keep in hypothesis.keep)
+    guards = _guards(results, hypothesis)
     same = pairs.same_outputs
     return Comparison(
         baseline={name: paired.before for name, paired in results.items()},
@@ -95,6 +104,12 @@ def compare(
     )
 
 
+def _guards(results: Mapping[str, Paired], hypothesis: Hypothesis) -> tuple[Guard, ...]:
+    """Of the metrics that rows have; that of general text is judged apart, in `forgetting`."""
+    own = [keep for keep in hypothesis.keep if keep.metric in results]
+    return tuple(guard_of(results[keep.metric], keep.metric, keep.within) for keep in own)
+
+
 def _clean(
     pairs: Pairs, unclean: Collection[str], metrics: Mapping[str, str], hypothesis: Hypothesis, seed: int
 ) -> Clean:
@@ -108,7 +123,7 @@ def _clean(
 
 
 def _check_metrics(metrics: Mapping[str, str], hypothesis: Hypothesis) -> None:
-    wanted = [hypothesis.improve.metric, *(keep.metric for keep in hypothesis.keep)]
+    wanted = [hypothesis.improve.metric, *(keep.metric for keep in hypothesis.keep if keep.metric != GENERAL_LOSS)]
     unknown = [name for name in wanted if name not in metrics]
     if unknown:
         raise DataError(
@@ -171,9 +186,7 @@ def _variants(
         name: Variant(
             values={metric: paired.after for metric, paired in on_baseline[name].items()},
             improvement=improvement_of(on_baseline[name][improve.metric], improve.metric, improve.by, alpha, p),
-            guards=tuple(
-                guard_of(on_baseline[name][keep.metric], keep.metric, keep.within) for keep in hypothesis.keep
-            ),
+            guards=_guards(on_baseline[name], hypothesis),
             against_control=on_control[name],
             better_than_control=q < alpha and on_control[name].low > 0,
         )

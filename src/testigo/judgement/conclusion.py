@@ -44,6 +44,8 @@ def _about_improvement(paired: Paired, improvement: Improvement, seeds: OverSeed
     if seeds is not None:
         count = len(seeds.differences)
         rose = f"all {count} rose" if seeds.rose == count else f"{seeds.rose} of {count} rose"
+        if seeds.lost:
+            rose += f", {len(seeds.lost)} diverged"
         numbers += f", over {count} seeds {seeds.mean:+.3f} on average, {rose}"
     by = f"the registered {improvement.by:g}"
     if improvement.verdict == "shown":

@@ -12,7 +12,14 @@ from testigo.judgement.bootstrap import Floats
 from testigo.judgement.corpus_metric import Counts, compare_corpus, counts_of
 from testigo.judgement.lines import Line, Pairs, answer_of, pair_up
 from testigo.judgement.paired import Paired, compare_paired, units_of
-from testigo.judgement.seeds import SEEDS_FOR_BOTH, OverSeeds, over_seeds, two_way_interval, two_way_interval_of_counts
+from testigo.judgement.seeds import (
+    SEEDS_FOR_BOTH,
+    OverSeeds,
+    over_seeds,
+    two_way_interval,
+    two_way_interval_of_counts,
+    with_lost,
+)
 
 
 def compare_metric(pairs: Pairs, metric: str, kind: str, alpha: float, seed: int) -> Paired:
@@ -59,11 +66,28 @@ def fates(pairs: Pairs, metric: str, kind: str) -> dict[str, tuple[str, ...]]:
 
 
 def spread_of(
-    baseline: Sequence[Line], seeds: Mapping[int, Sequence[Line]], metric: str, kind: str, alpha: float, seed: int
+    baseline: Sequence[Line],
+    seeds: Mapping[int, Sequence[Line]],
+    metric: str,
+    kind: str,
+    alpha: float,
+    seed: int,
+    *,
+    lost: Sequence[int] = (),
+    lost_as: str = "failure",
 ) -> OverSeeds | None:
-    """All seeds' differences of one metric, None when there is only one seed."""
-    if len(seeds) < 2:
+    """All seeds' differences of one metric, with those that diverged; None when there is only one seed."""
+    if len(seeds) + len(lost) < 2 or not seeds:
         return None
+    found = _spread_of(baseline, seeds, metric, kind, alpha, seed)
+    if not lost:
+        return found
+    return with_lost(metric, found.differences, value_of(baseline, metric, kind), lost, lost_as, alpha)
+
+
+def _spread_of(
+    baseline: Sequence[Line], seeds: Mapping[int, Sequence[Line]], metric: str, kind: str, alpha: float, seed: int
+) -> OverSeeds:
     pairs = {number: pair_up(baseline, lines, {metric: kind}, f"seed {number}") for number, lines in seeds.items()}
     if kind == "corpus":
         return _spread_of_corpus(list(pairs.values()), list(pairs), metric, alpha, seed)

@@ -9,6 +9,8 @@ from testigo.campaign.records import ComparisonRecord, forest, metrics_table
 from testigo.campaign.tables import Table
 from testigo.judgement.classes import Classes
 from testigo.judgement.decision import Guard, Improvement, ImprovementVerdict
+from testigo.judgement.forgetting import Forgetting
+from testigo.judgement.noise import NoiseFloor, Prompted
 from testigo.judgement.paired import Paired
 from testigo.judgement.seeds import OverSeeds
 
@@ -70,6 +72,7 @@ class Comparison:
     """All that a comparison says. `rows` are about the metric that was to improve.
 
     `classes` is there for tasks with classes, `clean` where it is known which rows have copies in training.
+    `forgetting`, `noise_floor` and `prompted_baseline` follow from other outputs than those of baseline and runs.
     """
 
     baseline: dict[str, float]
@@ -85,6 +88,14 @@ class Comparison:
     seeds: OverSeeds | None = None
     classes: Classes | None = None
     clean: Clean | None = None
+    forgetting: Forgetting | None = None
+    noise_floor: NoiseFloor | None = None
+    prompted_baseline: Prompted | None = None
+
+    @property
+    def told(self) -> str:
+        """The conclusion, with what was forgotten where that was registered."""
+        return " ".join(filter(None, [self.conclusion, self.forgetting.conclusion if self.forgetting else ""]))
 
     @property
     def table(self) -> Table:
@@ -114,4 +125,10 @@ class Comparison:
             "seeds": self.seeds.to_json() if self.seeds else None,
             "classes": self.classes.to_json() if self.classes else None,
             "clean": self.clean.to_json() if self.clean else None,
+            **self._beside(),
         }
+
+    def _beside(self) -> dict[str, Any]:
+        """What was measured beside the rows' own scores, where it was."""
+        parts = {name: getattr(self, name) for name in ("forgetting", "noise_floor", "prompted_baseline")}
+        return {name: part.to_json() for name, part in parts.items() if part is not None}

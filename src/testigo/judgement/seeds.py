@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +23,8 @@ class OverSeeds:
     """The differences of all seeds.
 
     `low` and `high` are the t interval over seeds alone, None with one seed. `both_low` and `both_high` let seeds and
-    rows vary, None below five seeds.
+    rows vary, None below five seeds. `lost` are the seeds that diverged: each stands among the differences as if all
+    its rows were wrong. Declared as bounds (`lost_as`), `best_mean` is the mean if all their rows were right.
     """
 
     metric: str
@@ -36,10 +37,44 @@ class OverSeeds:
     note: str
     both_low: float | None = None
     both_high: float | None = None
+    lost: tuple[int, ...] = ()
+    lost_as: str = ""
+    best_mean: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """All fields as a JSON object; seeds become text keys."""
-        return {**asdict(self), "differences": {str(seed): value for seed, value in self.differences.items()}}
+        plain = {**asdict(self), "differences": {str(seed): value for seed, value in self.differences.items()}}
+        if not self.lost:
+            for name in ("lost", "lost_as", "best_mean"):
+                del plain[name]
+        return plain
+
+
+def with_lost(
+    metric: str, differences: Mapping[int, float], before: float, lost: Sequence[int], lost_as: str, alpha: float
+) -> OverSeeds:
+    """Over all seeds, those that diverged among them: left out, the others would look better than the recipe is.
+
+    Parameters
+    ----------
+    before
+        The baseline's value: a seed whose rows are all wrong differs by as much downwards.
+    lost_as
+        `failure`, or `bounds`, which also gives the mean if all their rows were right.
+
+    Source: worst and best case for what is missing, Horowitz and Manski 2000, JASA 95:77-84.
+    """
+    every = {**differences, **dict.fromkeys(lost, -before)}
+    found = over_seeds(metric, {seed: every[seed] for seed in sorted(every)}, alpha)
+    if not lost:
+        return found
+    named = ", ".join(map(str, sorted(lost)))
+    note = f"{found.note}; seed {named} diverged and counts as if every row were wrong"
+    best = None
+    if lost_as == "bounds":
+        best = float(np.mean([*differences.values(), *[1 - before] * len(lost)]))
+        note += f" (mean {found.mean:+.3f}), or every row right (mean {best:+.3f})"
+    return replace(found, lost=tuple(sorted(lost)), lost_as=lost_as, best_mean=best, note=note)
 
 
 def over_seeds(metric: str, differences: Mapping[int, float], alpha: float = 0.05) -> OverSeeds:
