@@ -46,7 +46,7 @@ def test_after_a_run_a_change_needs_a_reason(place: Place, monkeypatch: pytest.M
     assert "a smaller gain" in (place.workspace / "dossier" / "index.html").read_text(encoding="utf-8")
     assert len(list((place.workspace / "runs").iterdir())) == 1, "the hypothesis trains nothing anew"
     assert [event.kind for event in place.events()[len(before) :]] == [
-        kinds.CAMPAIGN_AMENDED, kinds.COMPARED, kinds.DOSSIER_WRITTEN,
+        kinds.CAMPAIGN_AMENDED, kinds.HYPOTHESIS_WEIGHED, kinds.COMPARED, kinds.DOSSIER_WRITTEN,
     ]  # fmt: skip
 
 

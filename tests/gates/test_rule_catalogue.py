@@ -27,6 +27,7 @@ LETTERS = {
     "UpdateEvidence": "U",
     "OverfitEvidence": "U",
     "ValidationEvidence": "V",
+    "HypothesisEvidence": "V",
     "ExportEvidence": "X",
     "RepeatedUpdate": "R",
     "ResumeEvidence": "R",

@@ -168,6 +168,9 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"resumed_equal": False, "resumed_difference": 1e-5},
         {"device": "cuda", "resumed_equal": False, "resumed_difference": 1e-4},
     ),
+    "V141": ({"room": 0.05}, {"by": 0.6}),
+    "V142": ({"detectable": 0.2, "rows_needed": 1_600}, {"detectable": 0.1, "n_units": 6}),
+    "V143": ({"guards": {"valid_json": (0.02, 0.06, 900)}}, {"guards": {"valid_json": (0.03, 0.03, 400)}}),
     "V101": ({"training_mode_during": True}, {}),
     "V102": (
         {"losses_by_batch": {"1": 2.31, "2": 2.4, "6": 2.7}},

@@ -19,6 +19,7 @@ from testigo.gates import (
     UpdateEvidence,
     ValidationEvidence,
 )
+from testigo.gates.decidable import HypothesisEvidence
 from testigo.gates.processes import ProcessesEvidence
 from testigo.gates.resume import RepeatedUpdate
 from testigo.gates.trainer import TrainerEvidence
@@ -282,6 +283,18 @@ HEALTHY: dict[type, Any] = {
         updates_after=2,
         resumed_equal=True,
         resumed_difference=0.0,
+    ),
+    HypothesisEvidence: HypothesisEvidence(
+        metric="exact_match",
+        by=0.1,
+        room=0.6,
+        chance=0.49,
+        shown_from=0.14,
+        detectable=0.08,
+        n_rows=400,
+        n_units=120,
+        rows_needed=400,
+        guards={"valid_json": (0.05, 0.03, 400)},
     ),
     RepeatedUpdate: RepeatedUpdate(update=7, recorded=1.25, repeated=1.25, rows_equal=True),
     MemoryEvidence: MemoryEvidence(phase="backward", failed=False, rows=("a",), tokens=466),

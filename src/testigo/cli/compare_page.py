@@ -115,7 +115,7 @@ def _picture(branches: Sequence[Branch], by: float) -> Markup:
             Markup('<text x="0" y="{}">{}</text><text x="{}" y="{}" text-anchor="end">{}</text>').format(
                 y, one.name, _LEFT + 40, y, one.n
             ),
-            Markup('<line class="bar" x1="{:.1f}" x2="{:.1f}" y1="{2}" y2="{2}"/>').format(
+            Markup('<line class="bar" x1="{0:.1f}" x2="{1:.1f}" y1="{2}" y2="{2}"/>').format(
                 across(one.low), across(one.high), y - 5
             ),
             Markup('<circle cx="{:.1f}" cy="{}" r="4.5"/>').format(across(one.difference), y - 5),

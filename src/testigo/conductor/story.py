@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from testigo.campaign import PlannedRun, planned_runs
-from testigo.conductor import deliver, judge, look, measure, tell, train
+from testigo.conductor import deliver, judge, look, measure, tell, train, weigh
 from testigo.conductor.grounds import Grounds
 from testigo.conductor.opening import carried_on
 from testigo.corpus import check_seal
@@ -42,7 +42,7 @@ def _run(grounds: Grounds, amend: str | None) -> Comparison | None:
     state = grounds.register(amend)
     grounds.reporter.say(f"campaign {grounds.campaign.name}: {state} as {grounds.campaign.identity()[:12]}")
     look.look(grounds)
-    measure.baseline(grounds)
+    weigh.weigh(grounds, measure.baseline(grounds))
     measure.pilot(grounds)
     side_by_side(
         [_trained_and_evaluated(grounds, p) for p in planned_runs(grounds.campaign)], at_once=train.at_once(grounds)

@@ -20,6 +20,7 @@ from scipy.stats import t as student
 from testigo.judgement.bootstrap import Floats
 from testigo.judgement.corpus_metric import Counts, jackknife, standard_error
 from testigo.judgement.lines import Line, answer_of
+from testigo.judgement.metric import value_of
 from testigo.judgement.paired import checked_scores
 from testigo.judgement.power import correlation_within
 from testigo.judgement.units import EXACT_UNITS, sign_flip
@@ -83,7 +84,7 @@ def foresee(lines: Sequence[Line], metric: str, kind: str, by: float, alpha: flo
         chance=world.chance(by, by),
         shown_from=world.rise_for(by),
         detectable=world.rise_for(0.0),
-        room=world.room,
+        room=max(0.0, 1.0 - value_of(lines, metric, kind)),
         n=len(lines),
         n_units=world.n_units,
     )
@@ -139,7 +140,7 @@ def row_world(
     """
     own = checked_scores(scores, kind)
     unit, sizes = _units(groups, len(own))
-    campaigns = max(200, min(campaigns, 20_000_000 // len(own)))
+    campaigns = max(50, min(campaigns, 4_000_000 // len(own)))
     correlation = correlation_within(own, groups)
     latent, other = (_latent(unit, correlation, campaigns, seed + k) for k in range(2))  # (D, n)
     rng = np.random.default_rng(seed + 2)
@@ -184,7 +185,7 @@ def corpus_world(
     given = np.asarray([number.get(name, len(classes)) for name in outputs])  # what is no class is one more
     unit, sizes = _units(groups, len(truth))
     right = (truth == given).astype(np.float64)
-    campaigns = max(100, min(campaigns, 4_000_000 // len(truth)))
+    campaigns = max(50, min(campaigns, 1_000_000 // len(truth)))
     correlation = correlation_within(right, groups)
     latent, other = (_latent(unit, correlation, campaigns, seed + k) for k in range(2))
     lifted = np.random.default_rng(seed + 2).random(latent.shape, dtype=np.float32)

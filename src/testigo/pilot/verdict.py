@@ -13,6 +13,7 @@ from testigo.campaign.metrics import CLASS_KINDS
 from testigo.disk import write_atomically
 from testigo.gates import BalanceEvidence, DataEvidence, MemoryEvidence, from_json, gate_rules
 from testigo.gates.classes import ClassesEvidence
+from testigo.gates.decidable import HypothesisEvidence
 from testigo.gates.processes import ProcessesEvidence
 from testigo.gates.resume import RepeatedUpdate
 from testigo.gates.trainer import TrainerEvidence
@@ -54,7 +55,7 @@ def judge_evidence(
 ) -> Verdict:
     """All gate rules (or those of some phases, and some codes), the campaign's own too, with its limits and waivers."""
     every = gate_rules(tuple(campaign.folder / file for file in campaign.rules.files))
-    own = [rule for rule in every if _speaks_of(rule, campaign)]
+    own = [rule for rule in every if _speaks_of(rule, campaign) or rule.code in also]
     asked = tuple(rule for rule in own if not phases or rule.phase in phases or rule.code in also)
     rules, not_applying = applying(asked, campaign)
     records = tuple(_promised(record, campaign) for record in evidence)
@@ -67,9 +68,10 @@ def judge_evidence(
 def _speaks_of(rule: Rule, campaign: Campaign) -> bool:
     """Whether a rule has anything to say about a campaign, however its pilot went.
 
-    Rules about a Trainer and its checkpoints speak of what only a Trainer can do wrong, that about a repeated update of
-    runs that go on, those about processes of campaigns that have several, those about classes, heads and images of
-    tasks that have them. The others of such tasks that could not look are told.
+    Rules about the hypothesis are judged after the baseline, before the pilot. Those about a Trainer and its
+    checkpoints speak of what only a Trainer can do wrong, that about a repeated update of runs that go on, those about
+    processes of campaigns that have several, those about classes, heads and images of tasks that have them. The others
+    of such tasks that could not look are told.
     """
     if rule.evidence is BalanceEvidence:
         return campaign.task.kind in CLASS_KINDS
@@ -79,6 +81,8 @@ def _speaks_of(rule: Rule, campaign: Campaign) -> bool:
         )
     if rule.evidence is ProcessesEvidence:
         return campaign.machine.processes > 1
+    if rule.evidence is HypothesisEvidence:
+        return False
     return rule.evidence not in (TrainerEvidence, CheckpointEvidence, RepeatedUpdate)
 
 
