@@ -25,7 +25,7 @@ QUESTIONS = {
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A campaign with a variant that diverges, two seeds, a guard task, general text, and examples in the prompt."""
+    """A campaign with a variant that diverges, a guard task, general text, and examples in the prompt."""
     import whole
 
     place = whole.make(tmp_path_factory.mktemp("beside"))
@@ -37,9 +37,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Place:
         "guards": [QUESTIONS],
         "evaluation.prompted_baseline": 2,
         "evaluation.twice": 4,
-        "variants": [{"name": "far-too-high", "set": {"training.learning_rate": 1.0, "training.clip": None},
+        "variants": [{"name": "far-too-high", "set": {"model.adapter.alpha": 1e30},
                       "because": "it diverges on purpose"}],
-        "seeds": [0, 1],
     })  # fmt: skip
     ran = place.testigo("run", "--yes", "--json")
     assert ran.code == 0, ran.err
@@ -86,14 +85,13 @@ def test_general_text_and_a_guard_task_are_guards(judged: Place) -> None:
 
 def test_every_run_is_in_the_balance_the_diverged_one_with_its_cause(judged: Place) -> None:
     balance = document_of(judged)["balance"]
-    assert [(one["variant"], one["seed"]) for one in balance] == [
-        ("control", 0), ("control", 1), ("far-too-high", 0), ("far-too-high", 1),
-    ]  # fmt: skip
-    control, lost = balance[0], balance[2]
+    assert [(one["variant"], one["seed"]) for one in balance] == [("control", 0), ("far-too-high", 0)]
+    control, lost = balance
     assert (control["counted"], lost["state"]) == ("compared", "diverged")
     assert lost["cause"]
     assert lost["because"] == "it diverges on purpose"
-    assert lost["changes"]["training.learning_rate"][1] == 1.0
+    assert lost["changes"] == {"model.adapter.alpha": [8.0, 1e30]}
+    assert lost["counted"] == "no result: it diverged"
     assert control["consequences"]["updates"] == 12
     assert control["consequences"]["supervised_tokens"] > control["consequences"]["examples"] > 0
 
@@ -102,7 +100,6 @@ def test_the_comparison_on_the_terminal_tells_all_of_it(judged: Place) -> None:
     told = judged.testigo("compare").out
     for words in ("noise floor", "2 examples", "general_loss", "questions", "far-too-high", "diverged"):
         assert words in told, words
-    assert max(map(len, told.splitlines())) <= 80
 
 
 def test_a_run_that_is_declared_invalid_is_left_out_and_stays_in_the_balance(judged: Place) -> None:
@@ -118,5 +115,5 @@ def test_a_run_that_is_declared_invalid_is_left_out_and_stays_in_the_balance(jud
     assert left_out["cause"] == "it read the rows of May"
     assert left_out["counted"] == "left out: declared invalid"
     (event,) = judged.events(kinds.RUN_INVALIDATED)
-    assert event.body["state_before"] == "completed"
+    assert event.body["state_before"] == "diverged"
     assert Path(judged.workspace / "runs" / run).is_dir()

@@ -49,13 +49,11 @@ def _print_forgetting(document: Mapping[str, Any]) -> None:
     for one in forgetting.get("guards") or ():
         what = f"{one['metric']} of {one['task']}" if one["task"] else f"{one['metric']} (nats)"
         interval = f"{one['low']:+.3f} to {one['high']:+.3f}"
-        verdict = f"{one['verdict']} (within {one['within']:g})"
-        rows.append(
-            (what, f"{one['before']:.3f}", f"{one['after']:.3f}", f"{one['difference']:+.3f}", interval, verdict)
-        )
+        sides = f"{one['before']:.3f}", f"{one['after']:.3f}"
+        rows.append((what, *sides, interval, f"{one['within']:g}", one["verdict"]))
     if rows:
         show()
-        show_table(("beside the task", "before", "after", "difference", "interval", "verdict"), rows)
+        show_table(("beside the task", "before", "after", "difference", "within", "verdict"), rows)
     elif general := (forgetting.get("general") or {}).get("control"):
         show(
             f"general text: {general['before']:.3f} nats per token before, {general['after']:.3f} after "
@@ -83,5 +81,3 @@ def _print_balance(document: Mapping[str, Any]) -> None:
             seen.add(one["variant"])
             changes = ", ".join(f"{key} {old} → {new}" for key, (old, new) in one["changes"].items())
             show(textwrap.fill(f"{one['variant']}: {changes}, because {one['because']}", _WIDTH))
-        if one["state"] not in ("completed", "stopped-early") and one["cause"]:
-            show(textwrap.fill(f"{one['variant']} s{one['seed']} {one['state']}: {one['cause']}", _WIDTH))

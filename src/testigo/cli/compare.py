@@ -170,8 +170,9 @@ def _print(document: Mapping[str, Any]) -> None:
         show(textwrap.fill(seeds["note"], _WIDTH), style="dim")
     if document["test_openings"]:
         show(textwrap.fill(told_price(document["test_openings"]), _WIDTH))
-    for run in document["not_compared"] if not document.get("balance") else ():
-        show(f"not compared: {run['id']} ({run['state']}{': ' + run['cause'] if run['cause'] else ''})")
+    for run in document["not_compared"]:
+        cause = f": {run['cause']}" if run["cause"] else ""
+        show(textwrap.fill(f"not compared: {run['id']} ({run['state']}{cause})", _WIDTH))
 
 
 def _metric_rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:

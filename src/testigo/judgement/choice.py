@@ -46,7 +46,9 @@ def choose(comparison: Comparison, forgets: Mapping[str, bool] | None = None) ->
     if better:
         return Choice(CONTROL, f"{', '.join(better)} did better, and broke a guard")
     if comparison.variants:
-        return Choice(CONTROL, f"none of {len(comparison.variants)} variants is shown to be better (Holm)")
+        n = len(comparison.variants)
+        which = "the one variant is not" if n == 1 else f"none of the {n} variants is"
+        return Choice(CONTROL, f"{which} shown to be better (Holm)")
     return Choice(CONTROL, "there is no variant")
 
 
