@@ -36,8 +36,8 @@ def test_a_campaign_in_which_nothing_was_learned_says_so_and_succeeds(finished: 
 def test_each_step_is_in_the_ledger_once_and_in_order(finished: Finished) -> None:
     order = [
         kinds.WORKSPACE_CREATED, kinds.CORPUS_BUILT, kinds.BASELINE_EVALUATED, kinds.PILOT_FINISHED,
-        kinds.SAMPLES_CONFIRMED, kinds.CAMPAIGN_REGISTERED, kinds.RUN_PLANNED, kinds.RUN_STARTED, kinds.RUN_ENDED,
-        kinds.RUN_EVALUATED, kinds.COMPARED, kinds.EXPORTED, kinds.DOSSIER_WRITTEN,
+        kinds.SAMPLES_CONFIRMED, kinds.CAMPAIGN_REGISTERED, kinds.HYPOTHESIS_WEIGHED, kinds.RUN_PLANNED,
+        kinds.RUN_STARTED, kinds.RUN_ENDED, kinds.RUN_EVALUATED, kinds.COMPARED, kinds.EXPORTED, kinds.DOSSIER_WRITTEN,
     ]  # fmt: skip
     events = finished.place.events()
     assert [event.kind for event in events] == order

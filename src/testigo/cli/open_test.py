@@ -22,7 +22,7 @@ def open_test(
     workspace: WorkspaceFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Open the sealed test rows for baseline and control. Each opening is recorded and weakens the conclusion.
+    """Open the sealed test rows for the baseline and one choice. Each opening is recorded and weakens the conclusion.
 
     Example: testigo open-test campaign.yaml --because "the control is final"
     """
@@ -56,8 +56,8 @@ def open_test(
         if price and n_openings > 1:
             show(fill(told_price(price), 79))
     ending(
-        checked="baseline and control on the test rows",
-        not_checked="the variants on the test rows: one choice goes to the test",
+        checked="the baseline and the choice on the test rows",
+        not_checked="what was not chosen on the test rows: one choice goes to the test",
         next_command=f"testigo verify {short(grounds.workspace.dossier)}",
     )
 
