@@ -114,7 +114,8 @@ def random_kills(generator: random.Random, *, share: float = 0.6, n_training: in
 def kill_in(phase: str, generator: random.Random) -> Kill:
     """A kill at a random instant of a phase, of a random victim."""
     lasts = LASTS.get(phase, LASTS.get(phase.partition(" ")[0], 0.3))
-    return Kill(phase, generator.uniform(0.0, lasts), generator.choice(WHOM))
+    (whom,) = generator.choices(WHOM, [1 if who in ASKED else 4 for who in WHOM])
+    return Kill(phase, generator.uniform(0.0, lasts), whom)
 
 
 def _validated(update: int) -> int:
