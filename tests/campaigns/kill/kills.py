@@ -246,7 +246,6 @@ def main(n_kills: int, seed: int) -> None:
     """Kill, and say how it went."""
     import whole
 
-    os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         expected: dict[int, tuple[str, str]] = {}
@@ -275,6 +274,8 @@ def main(n_kills: int, seed: int) -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    os.environ |= {"TOKENIZERS_PARALLELISM": "false"}  # threads are not forked
     if "--cold" not in sys.argv:
         import warm
 
