@@ -83,6 +83,19 @@ def test_on_a_terminal_a_bar_is_drawn_while_a_step_goes_and_its_end_stays(monkey
     assert seen.splitlines()[-1].endswith("train control-s0-0123456789: 300/300, loss 0.900, validation 1.900 (0 s)")
 
 
+def test_on_a_terminal_runs_side_by_side_have_a_bar_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(terminal.sys, "stderr", screen)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    with Terminal() as shown:
+        for done in (1, 2):
+            shown.progress("train a", done, 9, "loss 1.000")
+            shown.progress("train b", done + 4, 9, "loss 2.000")
+    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+    assert re.search(r"train a .*2/9.*loss 1\.000\s+train b .*6/9.*loss 2\.000", last)
+
+
 def test_lines_fold_at_words_on_a_terminal_and_a_path_stays_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     path = "/a/very/long/folder/name/that/is-longer/than/a-line/of-the/screen.txt"

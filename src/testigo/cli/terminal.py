@@ -8,8 +8,12 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from testigo.cli.output import console, say
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 LOG_EVERY_SECONDS = 60.0
 _BAR_WIDTH = 8
@@ -56,10 +60,8 @@ class Terminal(AbstractContextManager["Terminal"]):
             log.is_ended = True
             self.say(f"{step}: {done}/{of}{_after(note)} ({_humane(log.seconds())})")
         elif sys.stderr.isatty():
-            if self._bar is None or (self._bar.step, self._bar.of) != (step, of):
-                self._end_bar()
-                self._bar = _Bar(step, of)
-            self._bar.update(done, note)
+            self._bar = self._bar or _Bar()
+            self._bar.update(step, done, of, note)
         if of:
             log.count(done)
 
@@ -85,35 +87,36 @@ class Terminal(AbstractContextManager["Terminal"]):
 
 
 class _Bar:
-    """One step's bar. It vanishes when it ends, so that only lines stay."""
+    """A bar for each step that goes on. They vanish when they end, so that only lines stay."""
 
-    def __init__(self, step: str, of: int) -> None:
+    def __init__(self) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
         from rich.table import Column
 
-        self.step, self.of = step, of
-        of_all = TextColumn("{task.completed}/{task.total}", table_column=Column(no_wrap=True))
-        left = TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True))
         screen = console()
         self._bar = Progress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=_BAR_WIDTH),
-            *([of_all, left] if of else []),
+            TextColumn("{task.fields[of_all]}", table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[note]}", style="dim", table_column=Column(no_wrap=True)),
             console=screen,
             transient=True,
         )
-        counts = len(f" {of}/{of} ") + _TIME_WIDTH if of else 0
-        self._room = screen.width - len(step) - _BAR_WIDTH - counts - 3
-        self._task = self._bar.add_task(step, total=of or None, note="")
+        self._width = screen.width
+        self._tasks: dict[str, TaskID] = {}
         self._bar.start()
 
-    def update(self, done: int, note: str) -> None:
+    def update(self, step: str, done: int, of: int, note: str) -> None:
         """As many of the note's parts as there is room for: half a number misleads."""
+        if step not in self._tasks:
+            self._tasks[step] = self._bar.add_task(step, total=of or None, of_all="", note="")
+        room = self._width - max(map(len, self._tasks)) - _BAR_WIDTH - len(f" {of}/{of} ") - _TIME_WIDTH - 3
         parts = note.split(", ")
-        while parts and len(", ".join(parts)) > self._room:
+        while parts and len(", ".join(parts)) > room:
             parts.pop()
-        self._bar.update(self._task, completed=done, note=", ".join(parts))
+        of_all = f"{done}/{of}" if of else ""
+        self._bar.update(self._tasks[step], completed=done, total=of or None, of_all=of_all, note=", ".join(parts))
 
     def stop(self) -> None:
         self._bar.stop()
