@@ -10,7 +10,7 @@ SEED ?= 0
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv browser demo test honesty lint docs messages clean
+.PHONY: help venv browser pictures demo test honesty lint docs messages clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,9 @@ browser: ## Chromium for the tests of pages, installed where there is none and t
 	&& DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null \
 	|| { echo "make test needs the browser Chromium, and there is none: sudo apt-get install chromium," \
 	     "or CHROMIUM=/path/to/chromium make test" >&2; exit 1; }
+
+pictures: venv browser ## take the pictures of docs/page.md again
+	TESTIGO_PICTURES=docs/images $(BIN)/pytest -q tests/page/test_in_the_browser.py -k serious
 
 demo: venv ## one real campaign from file to dossier, in build/demo
 	$(BIN)/testigo demo build/demo

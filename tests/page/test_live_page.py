@@ -12,31 +12,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from served import PATIENCE_SECONDS, served
 
 from testigo.cli import run
 from testigo.page.__main__ import main
-
-PATIENCE_SECONDS = 60.0
-
-
-@contextmanager
-def served(*arguments: str, module: str = "testigo.page") -> Iterator[tuple[str, int, subprocess.Popen[str]]]:
-    """Host and port of a server that runs as a process of its own."""
-    command = [sys.executable, "-W", "error", "-m", module, *arguments, "--port", "0", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            told = json.loads(process.stdout.readline())
-            host, port = told["address"].removeprefix("http://").split("/")[0].rsplit(":", 1)
-            yield host, int(port), process
-        finally:
-            process.kill()
 
 
 class Stream:

@@ -27,7 +27,7 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import BrowserContext, Page, Playwright, Route, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE_MS = 30_000
+PATIENCE_MS = 90_000
 _AWAY = re.compile(r"^(?:https?|wss?|ftp):(?!//(?:127\.0\.0\.1|localhost|\[::1\])(?:[:/]|$))", re.IGNORECASE)
 _SWITCHES = (
     "--no-sandbox",  # a container's root has no other way

@@ -19,12 +19,13 @@ from starlette.types import ASGIApp
 from testigo.campaign import Workspace
 from testigo.dossier.history import waivers
 from testigo.dossier.language import _, later, speaking
+from testigo.dossier.memory import memory_picture
 from testigo.errors import TestigoError
 from testigo.ledger import kinds
 from testigo.page import rendering
 from testigo.page.actions import ACTIONS, act, back_to
 from testigo.page.comparing import MOST_RUNS, comparison_page, lines_of
-from testigo.page.curves import QUANTITIES, Line, Way, curves
+from testigo.page.curves import QUANTITIES, Line, Way, curves, in_page
 from testigo.page.data import data_page
 from testigo.page.events import events_page
 from testigo.page.guard import Access, Guard
@@ -161,7 +162,14 @@ class Page:
             declared = dict(site.campaign.waive) if site.campaign else {}
             record = SimpleNamespace(gates=site.gates, waivers=waivers(waived, declared, site.gates))
             found = [one for one in findings_of(site) if one.run]
-            return {"record": record, "now": site.pilot_now, "found": found, "declared": declared}
+            memory = memory_picture(site.gates.phases) if site.gates else None
+            return {
+                "record": record,
+                "memory": in_page(memory) if memory else None,
+                "now": site.pilot_now,
+                "found": found,
+                "declared": declared,
+            }
 
         return self._page(request, "gates", TOPICS["gates"], read)
 

@@ -12,7 +12,7 @@ from testigo.dossier.language import _
 from testigo.dossier.picture import Picture
 from testigo.dossier.run_facts import mean_scores
 from testigo.ledger import Run, kinds
-from testigo.page.curves import QUANTITIES, Drawn, Line, Way, drawn, without_style
+from testigo.page.curves import QUANTITIES, Drawn, Line, Way, drawn, in_page
 from testigo.page.plan import speed_of, work_of
 from testigo.page.site import Site
 from testigo.page.standing import RunRow, row_of
@@ -97,14 +97,4 @@ def _forest(site: Site) -> tuple[dict[str, Any], Picture | None]:
         openings=(),
     )
     picture = report.forest_picture(record)
-    if picture is None:
-        return statistics, None
-    return statistics, Picture(
-        title=picture.title,
-        caption=picture.caption,
-        wide=without_style(picture.wide),
-        narrow=without_style(picture.narrow),
-        head=picture.head,
-        rows=picture.rows,
-        note=picture.note,
-    )
+    return statistics, in_page(picture) if picture else None

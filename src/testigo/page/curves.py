@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
@@ -244,6 +244,11 @@ def pinned(specification: pictures.Specification, pins: Sequence[tuple[float, Fo
     pins_layer = {"data": {"values": values}, "layer": [rule, name]}
     layers = specification["layer"]
     return {**specification, "layer": [*layers, pins_layer], "resolve": {"scale": {"color": "independent"}}}
+
+
+def in_page(picture: Picture) -> Picture:
+    """One of the dossier's pictures, as the page's policy wants it."""
+    return replace(picture, wide=without_style(picture.wide), narrow=without_style(picture.narrow))
 
 
 def without_style(drawn: Markup) -> Markup:

@@ -40,7 +40,7 @@ _MOST_ROWS_KEPT = 50_000
 _LARGE_KEPT = 6
 _STEPS_KEPT = 64
 """Runs whose whole steps are held in memory: ten thousand updates take about 3 MB."""
-_PACE_BYTES = 200_000
+_PACE_BYTES = 24_000
 _T = TypeVar("_T")
 
 
@@ -110,6 +110,13 @@ class Site:
         path = self.file(*parts)
         metrics = METRICS[self.campaign.task.kind] if self.campaign else {}
         return self._kept(("scores", path), stamp(path), lambda: mean_scores(read_lines(path), metrics))
+
+    def findings(self, run: str) -> list[dict[str, Any]]:
+        """What the watch wrote about a run; of a run that has ended the files are not looked at each time."""
+        known = self._settled.get(run)
+        if known is None or known[0] == float("-inf"):
+            return self.small_lines(*self.folder_of(run), "findings.jsonl")
+        return self._kept(("findings", run), known[1], lambda: self.small_lines(*self.folder_of(run), "findings.jsonl"))
 
     def document(self, *parts: str) -> dict[str, Any]:
         """The JSON object of a file; empty when there is none."""

@@ -137,7 +137,7 @@ def findings_in_run(site: Site, run: str) -> list[Found]:
 
 
 def _findings_in_run(site: Site, run: str, waived: Mapping[str, str]) -> list[Found]:
-    lines = site.small_lines(*site.folder_of(run), "findings.jsonl")
+    lines = site.findings(run)
     found = [(finding_from(line), whole(line.get("update"))) for line in lines]
     return [Found(finding, run, update, finding.code in waived) for finding, update in found]
 

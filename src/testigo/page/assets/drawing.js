@@ -88,6 +88,7 @@ class Picture {
     this.told = told;
     this.box.replaceChildren(canvas, this.reading());
     this.listen(canvas);
+    if (this.last) this.read(this.last); // the pointer still stands there
   }
 
   zoomed(specification) {
@@ -122,8 +123,8 @@ class Picture {
 
   listen(canvas) {
     let from = null;
-    canvas.addEventListener("pointermove", (event) => this.read(event));
-    canvas.addEventListener("pointerleave", () => { this.note.hidden = this.rule.hidden = true; });
+    canvas.addEventListener("pointermove", (event) => { this.last = event; this.read(event); });
+    canvas.addEventListener("pointerleave", () => { this.last = null; this.note.hidden = this.rule.hidden = true; });
     canvas.addEventListener("pointerdown", (event) => { from = this.at(event); });
     canvas.addEventListener("pointerup", (event) => {
       const to = this.at(event);

@@ -3,6 +3,7 @@
 
 (() => {
   const PAUSE_MS = 500;
+  const FOCUSED = "a, summary, input, select, button, [tabindex]";
   const main = document.getElementById("content");
   const light = document.getElementById("live");
   const told = new Map(); // the server's own text of each part, to see what changed
@@ -22,15 +23,20 @@
     return details.dataset.key || `${index} ${details.firstElementChild?.textContent.replace(/\d+/g, "")}`;
   }
 
-  // What the reader has opened, scrolled and focused stays as it is when a part is replaced.
+  // What the reader has typed or marked: forms by their actions, fields by their names, boxes by their values too.
+  const fieldsOf = (part) => [...part.querySelectorAll("input:not([type=hidden]), select")];
+  const nameOf = (field) => [field.form?.action, field.name, field.type === "checkbox" ? field.value : ""].join(" ");
+
+  // What the reader has opened, scrolled, focused, typed and marked stays as it is when a part is replaced.
   function remember(part) {
     const opened = new Map();
     part.querySelectorAll("details").forEach((one, index) => opened.set(keyOf(one, index), one.open));
     const scrolled = [...part.querySelectorAll(".scroll, pre")].map((one) => [
       one.scrollLeft, one.scrollTop, one.scrollTop + one.clientHeight >= one.scrollHeight - 4,
     ]);
-    const links = [...part.querySelectorAll("a, summary, [tabindex]")];
-    return { opened, scrolled, focus: links.indexOf(document.activeElement) };
+    const links = [...part.querySelectorAll(FOCUSED)];
+    const typed = new Map(fieldsOf(part).map((one) => [nameOf(one), one.type === "checkbox" ? one.checked : one.value]));
+    return { opened, scrolled, typed, focus: links.indexOf(document.activeElement) };
   }
 
   function restore(part, kept) {
@@ -42,7 +48,13 @@
       one.scrollLeft = left;
       one.scrollTop = "follow" in one.dataset && atEnd ? one.scrollHeight : top;
     });
-    if (kept.focus >= 0) part.querySelectorAll("a, summary, [tabindex]")[kept.focus]?.focus({ preventScroll: true });
+    for (const field of fieldsOf(part)) {
+      const value = kept.typed.get(nameOf(field));
+      if (value === undefined) continue;
+      if (field.type === "checkbox") field.checked = value;
+      else field.value = value;
+    }
+    if (kept.focus >= 0) part.querySelectorAll(FOCUSED)[kept.focus]?.focus({ preventScroll: true });
   }
 
   // Forms that only choose what is shown are sent when the choice changes; pictures are drawn where they come into view.
