@@ -235,18 +235,18 @@ def _speaks_of_one(case: Case) -> bool:
     return case.n_seeds == 1 and case.seed_spread > 0
 
 
-def bootstrap_seconds() -> float:
-    """The best of three: 10,000 draws over 10,000 rows, no two of them equal."""
+def bootstrap_seconds() -> tuple[float, float]:
+    """The best of three by the clock, and its processor time: 10,000 draws over 10,000 rows, no two of them equal."""
     rows = np.random.default_rng(0).normal(0, 1, 10_000)
-    best = math.inf
+    best = (math.inf, math.inf)
     for seed in range(3):
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         drawn_means(rows, np.ones(10_000), seed, 10_000)
-        best = min(best, time.perf_counter() - began)
+        best = min(best, (time.perf_counter() - began, time.process_time() - busy))
     return best
 
 
-def page(tallies: dict[str, Tally], faults: list[str], seconds: float, bootstrap: float, n: int) -> str:
+def page(tallies: dict[str, Tally], faults: list[str], seconds: float, bootstrap: tuple[float, float], n: int) -> str:
     """docs/honesty.md."""
     share = lambda hits, of: f"{100 * hits / of:.1f} %" if of else "–"  # noqa: E731
     lines = [
@@ -308,7 +308,8 @@ def page(tallies: dict[str, Tally], faults: list[str], seconds: float, bootstrap
         "",
         "## Speed",
         "",
-        f"10,000 bootstrap draws over 10,000 rows, no two alike: {bootstrap:.2f} s (the best of three).",
+        f"10,000 bootstrap draws over 10,000 rows, no two alike: {bootstrap[0]:.2f} s by the clock (best of three),",
+        f"{bootstrap[1]:.2f} s of processor time on two threads.",
         "",
         "## What does not hold",
         "",
