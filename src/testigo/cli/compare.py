@@ -64,9 +64,9 @@ def compare(
         print_json(document)
     else:
         _print(document)
-    split = document.get("split") or "validation"
+    split, n_runs = document.get("split") or "validation", len(evaluated.runs)
     ending(
-        checked=f"the {split} rows of the baseline and of {len(evaluated.runs)} runs"
+        checked=f"the {split} rows of the baseline and of {n_runs} run{'s' if n_runs > 1 else ''}"
         + (f"; the page is {short(html)}" if html else ""),
         not_checked="" if split == "test" else "the sealed test rows",
         next_command=f"testigo open-test {named(campaign, workspace)} --because '…'",
