@@ -54,7 +54,8 @@ def page_of(document: Mapping[str, Any], campaign: str) -> str:
 
 def _sentences(document: Mapping[str, Any]) -> list[str]:
     forgotten = (document.get("forgetting") or {}).get("conclusion", "")
-    return [text for text in (forgotten, *told_beside(document)) if text]
+    told = [f"{text[0].upper()}{text[1:]}." for text in told_beside(document)]
+    return [forgotten, *told] if forgotten else told
 
 
 def _metrics(document: Mapping[str, Any]) -> Markup:
