@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -281,3 +282,23 @@ def _no_process(*arguments: Any, **options: Any) -> None:
 
 def _interrupted(*arguments: Any, **options: Any) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_dossier_that_was_given_away_is_verified_with_the_base_and_another_base_is_named(
+    finished: Finished, tmp_path: Path
+) -> None:
+    import tiny
+    import whole
+
+    received = tmp_path / "received"
+    shutil.copytree(finished.place.workspace / "dossier", received)
+    base = finished.place.folder / "llama"
+    answer = whole.testigo("verify", str(received), "--base", f"path:{base}", "--json")
+    assert answer.code == 0, answer.document["faults"]
+    assert "the control inputs" in answer.document["checked"]
+    other = tiny.save_base(tmp_path / "other", "llama", seed=1)
+    answer = whole.testigo("verify", str(received), "--base", f"path:{other}", "--json")
+    assert answer.code == 1
+    (fault,) = answer.document["faults"]
+    assert fault.startswith("adapter/: control inputs: ")
+    assert "weights" in fault
