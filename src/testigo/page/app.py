@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl
@@ -283,15 +283,24 @@ class Page:
 
 
 class Lives:
-    """The listeners of all campaigns of a server."""
+    """The listeners of all campaigns of a server, and what they will look at."""
 
-    def __init__(self, lives: Sequence[Live]) -> None:
-        self.all = lives
+    def __init__(self, pages: Sequence[Page]) -> None:
+        self.pages = pages
+
+    def warm(self) -> None:
+        """Read what the first page shows before somebody asks for it; what cannot be read is told when it is asked."""
+        for name in ("overview", "runs", "run"):
+            rendering.environment().get_template(f"page/{name}.html")
+        for page in self.pages:
+            with page.site.lock, suppress(TestigoError, OSError):
+                page.site.signatures()
+                overview(page.site)
 
     def close(self) -> None:
         """Let them go, so that the server can end."""
-        for live in self.all:
-            live.close()
+        for page in self.pages:
+            page.live.close()
 
 
 def application_of(workspaces: Workspace | Sequence[Workspace], access: Access) -> tuple[ASGIApp, Lives]:
@@ -308,7 +317,7 @@ def application_of(workspaces: Workspace | Sequence[Workspace], access: Access) 
         pages = [Page(place, access, f"/c/{name}") for place, name in zip(places, names, strict=True)]
         routes = [Route("/", many_page(pages, access)), *(Mount(page.at, page.application) for page in pages)]
     whole = Starlette(routes=[Route("/assets/{name}", asset), *routes], exception_handlers={Exception: fault})
-    return Guard(whole, access), Lives([page.live for page in pages])
+    return Guard(whole, access), Lives(pages)
 
 
 def _names(wanted: Sequence[str]) -> list[str]:

@@ -91,8 +91,13 @@ def size_of(path: Path) -> int:
 
 def stamp(path: Path) -> str:
     """What tells one version of a file from the next without reading it."""
+    return stamp_of(str(path))
+
+
+def stamp_of(path: str) -> str:
+    """As `stamp`, for very many paths."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return "-"
     return f"{found.st_mtime_ns:x}.{found.st_size:x}.{found.st_ino:x}"

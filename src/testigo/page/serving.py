@@ -84,6 +84,7 @@ def serve(
             live.close()  # the open streams end, so that nobody waits for them
             super().handle_exit(sig, frame)
 
+    live.warm()
     with _listening(host, port) as listening:
         own_port = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host

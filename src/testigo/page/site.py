@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +23,7 @@ from testigo.dossier.run_facts import mean_scores
 from testigo.errors import TestigoError, WorkspaceError
 from testigo.ledger import Event, Ledger, Run, kinds, process_is_alive
 from testigo.page.jobs import Jobs
-from testigo.page.reading import stamp, tail_of
+from testigo.page.reading import stamp, stamp_of, tail_of
 from testigo.page.steps import Pace, Steps, pace_of
 
 RUN_FILES = (
@@ -35,7 +36,8 @@ RUN_FILES = (
     "samples.jsonl",
 )
 """What a run's folder is watched for."""
-_STILL_AFTER_SECONDS = 60.0
+_NEVER = float("-inf")
+_OLD_SECONDS, _AGAIN_SECONDS = 120.0, 4.0
 _MOST_ROWS_KEPT = 50_000
 _LARGE_KEPT = 6
 _STEPS_KEPT = 64
@@ -114,7 +116,7 @@ class Site:
     def findings(self, run: str) -> list[dict[str, Any]]:
         """What the watch wrote about a run; of a run that has ended the files are not looked at each time."""
         known = self._settled.get(run)
-        if known is None or known[0] == float("-inf"):
+        if known is None or known[0] == _NEVER:
             return self.small_lines(*self.folder_of(run), "findings.jsonl")
         return self._kept(("findings", run), known[1], lambda: self.small_lines(*self.folder_of(run), "findings.jsonl"))
 
@@ -255,15 +257,18 @@ class Site:
         }
 
     def _run_signature(self, run: Run) -> str:
-        """What changes with the run's files; those of a run that has ended are looked at once a minute."""
+        """What changes with the run's files; of a run that has long ended they are looked at every few seconds."""
         ended, now = run.state not in ("planned", "running", "interrupted"), time.monotonic()
-        looked_at, known = self._settled.get(run.id, (float("-inf"), ""))
-        if ended and known.startswith(f"{run.state} ") and now - looked_at < _STILL_AFTER_SECONDS:
+        looked_at, known = self._settled.get(run.id, (_NEVER, ""))
+        if ended and known.startswith(f"{run.state} ") and now - looked_at < _AGAIN_SECONDS:
             return known
-        folder = self.workspace.root.joinpath(*self.folder_of(run.id))
-        signature = " ".join([run.state, *(stamp(folder / name) for name in RUN_FILES)])
-        # A run that has just ended is still evaluated: it counts as settled when a minute brought nothing new.
-        self._settled[run.id] = (now if signature == known else float("-inf"), signature)
+        folder = os.path.join(self.workspace.root, *self.folder_of(run.id))
+        stamps = [stamp_of(f"{folder}/{name}") for name in RUN_FILES]
+        newest_ns = max((int(one.partition(".")[0], 16) for one in stamps if one != "-"), default=0)
+        # A run that has just ended is still evaluated.
+        is_old = ended and time.time() - newest_ns / 1e9 > _OLD_SECONDS
+        signature = " ".join([run.state, *stamps])
+        self._settled[run.id] = (now if is_old else _NEVER, signature)
         return signature
 
     def _folder_signature(self, kind: str, names: tuple[str, ...]) -> str:
