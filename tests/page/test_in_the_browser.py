@@ -199,6 +199,8 @@ def test_every_page_is_without_serious_faults(shown: str, told: Any, browser: Br
         for path in (*PAGES, f"/runs/{run}", f"/runs/{run}/updates/17"):
             visit.page.goto(f"{shown}{path}")
             _settle(visit)
+            if path == "/plan":
+                visit.page.get_by_text("being reckoned").wait_for(state="detached")
             assert visit.faults() == [], path
             assert not visit.is_too_wide(), path
             _picture(visit, f"{NAMES.get(path.count('/') - 1, path.strip('/')) or 'overview'}-{scheme}")
