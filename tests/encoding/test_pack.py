@@ -185,7 +185,9 @@ made_rows = st.lists(made_turns, min_size=1, max_size=6).map(
 def unpacked(batch: Pack, number: int) -> tuple[list[int], list[int], list[int]]:
     """Ids, positions and targets of a row, from the tensors alone."""
     segment = batch.segment.flatten()
-    own = (segment == number + 1) | (segment == 0)
+    own = segment == number + 1
+    if batch.until is not None:
+        own = batch.attention_mask[0, 0, int(own.nonzero().max())]  # what the row's last place sees
     return (
         batch.input_ids.flatten()[own].tolist(),
         batch.position_ids.flatten()[own].tolist(),

@@ -121,13 +121,41 @@ def test_rows_that_ended_leave_the_batch_at_once(models: dict[str, Any]) -> None
     decoded(model, prompts, stop_ids=stop_ids)
     handle.remove()
     alive = [sum(n > step for n in lengths) for step in range(LIMIT - 1)]
-    assert seen[2:] == [n for n in alive if n]
+    prefix, tried, read = [1], [2, 2, 2], [4]
+    assert seen == [*prefix, *tried, *read, *(n for n in alive if n)]
+
+
+def test_the_next_prompt_takes_the_slot_of_a_row_that_ended(models: dict[str, Any]) -> None:
+    model, seen = models["llama"], []
+    prompts = [(*HEAD, 50 + k, 60, *range(61, 61 + k % 5)) for k in range(12)]
+    stop_ids = common_tokens(model, prompts)
+    alone = [decoded(model, [prompt], stop_ids=stop_ids)[0] for prompt in prompts]
+    handle = model.register_forward_pre_hook(
+        lambda _, __, keywords: seen.append(tuple(keywords["input_ids"].shape)), with_kwargs=True
+    )
+    assert decoded(model, prompts, stop_ids=stop_ids, batch_size=4) == alone
+    handle.remove()
+    steps = [rows for rows, n in seen[4:] if n == 1]
+    total = sum(max(len(ids) - (stop == "length"), 0) for ids, stop in alone)
+    assert sum(steps) == total  # no step is spent on a row that is done
+    assert len({len(ids) for ids, _ in alone}) > 1
+
+
+def test_slots_that_would_say_something_else_are_not_used(models: dict[str, Any], monkeypatch: Any) -> None:
+    from testigo.evaluation import decode
+
+    prompts = PROMPTS["common prefix"]
+    expected = decoded(models["llama"], prompts)
+    monkeypatch.setattr(decode, "MOST_APART", {torch.float32: -1.0})
+    monkeypatch.setattr(decode, "_in_slots", None)
+    assert decoded(models["llama"], prompts) == expected
 
 
 def test_progress_is_told_in_rows(models: dict[str, Any]) -> None:
     done: list[int] = []
     decoded(models["llama"], PROMPTS["common prefix"], batch_size=3, on_batch=done.append)
-    assert done == [3, 4]
+    assert done == sorted(set(done))
+    assert done[-1] == 4
 
 
 def test_an_answer_ends_where_the_model_has_no_more_places() -> None:

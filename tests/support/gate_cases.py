@@ -128,6 +128,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "B105": ({"exempt": None}, {"nonzero_gradient": ("q.lora_B",), "exempt": ("q.lora_A",)}),
     "B106": ({"gradient_elsewhere": ("embed",)}, {}),
     "B107": ({"nonfinite": ("q.lora_B",)}, {"precision": "fp16"}),
+    "B150": ({"layout_error": 0.3}, {"precision": "bf16", "layout_error": 0.008}),
     "B108": ({"accumulation_error": 0.3}, {"precision": "bf16", "accumulation_error": 0.008}),
     "B109": ({"loss_accumulated": 2.2}, {"precision": "bf16", "loss_accumulated": 2.11}),
     "B110": ({"gradient_twice_error": 1.0}, {"gradient_twice_error": 1e-6}),

@@ -169,6 +169,7 @@ HEALTHY: dict[type, Any] = {
         loss_accumulated=2.1,
         loss_one_batch=2.1000001,
         accumulation_error=2e-6,
+        layout_error=2e-6,
         gradient_twice_error=0.0,
         checkpointing_error=0.0,
         new_tokens_frozen=(),

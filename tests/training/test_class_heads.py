@@ -31,11 +31,8 @@ def test_accumulation_is_one_batch_in_gradient_and_loss(kind: str, texts: Tiny, 
     made = []
     for microbatch, accumulation in ((6, 1), (1, 6), (4, 2)):
         run = session(kind, texts, images, tmp_path)
-        run.rows = run.rows[:6]
-        run.lengths = run.lengths[:6]
-        run.settings = run.settings.model_copy(
-            update={"training": run.settings.training.model_copy(update={"microbatch": microbatch})}
-        )
+        training = run.settings.training.model_copy(update={"microbatch": microbatch})
+        run = replace(run, rows=run.rows[:6], settings=run.settings.model_copy(update={"training": training}))
         run.order = replace(run.order, n_rows=6, rows_per_update=6)
         packs = run.packs_of(1)
         assert len(packs) == accumulation  # 4 × 2 is ragged: four rows, then two

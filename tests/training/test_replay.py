@@ -30,7 +30,7 @@ class Divides(torch.nn.Module):
         super().__init__()
         self.inner, self.backward = inner, backward
         self.ids = torch.zeros(0)
-        run.model.register_forward_pre_hook(self._look, with_kwargs=True)
+        run.model.get_base_model().get_decoder().register_forward_pre_hook(self._look, with_kwargs=True)
 
     def _look(self, module: Any, args: Any, kwargs: Any) -> None:
         self.ids = kwargs["input_ids"]

@@ -264,8 +264,8 @@ class Encoding(Section):
     longer: Literal["refuse", "drop", "truncate"] = "refuse"
     """Rows that are longer: `refuse` to start, `drop` them with a count, or `truncate` (another experiment)."""
     layout: Literal["packed", "padded"] = "packed"
-    """`packed`: the rows of a microbatch lie in one sequence without padding. `padded`: one row beside the other, as
-    rows before a class head always lie."""
+    """`packed`: rows lie in one sequence without padding, and what they begin with alike is computed once. `padded`:
+    one row beside the other, as rows before a class head always lie."""
     turns: Literal["all", "last"] = "all"
     """The assistant's turns that are learned: `all` of a conversation, or the `last` one alone."""
     tools: Literal["text", "template"] = "text"
@@ -322,7 +322,8 @@ class Training(Section):
     epochs: float | None = Field(default=None, gt=0)
     """How many times over the training rows. Give either this or `updates`."""
     microbatch: Count
-    """Rows that go through the model at once in each process. It changes memory, and no gradient."""
+    """Rows that go through the model at once in each process: a pack holds as many tokens as that many of the longest
+    rows take together, so short rows share it with more of their kind. It changes memory and time, and no gradient."""
     accumulation: Count = 1
     """Microbatches that are summed into one update."""
     learning_rate: float = Field(gt=0, le=1)

@@ -2,18 +2,22 @@
 
 Reading order: `template` (what the chat template writes), `turns` (which characters are the assistant's, proved),
 `frame` (a conversation becomes ids), `row` (a row as the model sees it), `encoder` (a row becomes ids), `cutting` (what
-a maximum length would cut), `pack` (rows become tensors); for class heads `classes` (a row with one answer, a batch of
-them), `class_encoder`, `image_encoder` (with `augment`).
+a maximum length would cut), `store` (rows on disk), `tree` (what rows share), `bins` (which rows meet in a pack),
+`pack` (rows become tensors); for class heads `classes` (a row with one answer, a batch of them), `class_encoder`,
+`image_encoder` (with `augment`).
 """
 
+from testigo.encoding.bins import bins
 from testigo.encoding.class_encoder import ClassEncoder
 from testigo.encoding.classes import Labelled, LabelledRow
 from testigo.encoding.cutting import Cut, cut
 from testigo.encoding.encoder import Encoder, Lengths
 from testigo.encoding.frame import Frame
 from testigo.encoding.image_encoder import ImageEncoder
-from testigo.encoding.pack import IGNORED, Pack, lay_out, pack, pad
+from testigo.encoding.pack import IGNORED, Pack, common_prefix, lay_out, pack, pad
 from testigo.encoding.row import EncodedRow
+from testigo.encoding.store import StoredRows, lengths_of, stored
+from testigo.encoding.tree import n_laid
 
 AnyEncoder = Encoder | ClassEncoder | ImageEncoder
 AnyRow = EncodedRow | LabelledRow
@@ -21,5 +25,6 @@ Batch = Pack | Labelled
 
 __all__ = [
     "IGNORED", "AnyEncoder", "AnyRow", "Batch", "ClassEncoder", "Cut", "EncodedRow", "Encoder", "Frame", "ImageEncoder",
-    "Labelled", "LabelledRow", "Lengths", "Pack", "cut", "lay_out", "pack", "pad",
+    "Labelled", "LabelledRow", "Lengths", "Pack", "StoredRows", "bins", "common_prefix", "cut", "lay_out", "lengths_of",
+    "n_laid", "pack", "pad", "stored",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Rows become tensors: packs without padding whose rows share their common prefix, or a padded batch.
+"""Rows become tensors: packs without padding whose rows share their common prefixes, or a padded batch.
 
-A pack is one sequence. Segment 0 is what all its rows begin with; every other segment is one row's own rest and sees
-segment 0 and itself. The gradient is that of the same rows alone, the shared tokens are computed once. Known from
+A pack is one sequence. What rows begin with alike is laid once, as a tree (`tree.py`); every row sees the stretches
+that lead to it and itself. The gradient is that of the same rows alone, the shared tokens are computed once. Known from
 preference and reinforcement training (DPO prefix sharing, arXiv 2410.20305; Prefix Grouper, arXiv 2506.05433).
 """
 
@@ -14,6 +14,7 @@ from typing import Any, Literal
 import torch
 
 from testigo.encoding.row import EncodedRow
+from testigo.encoding.tree import stretches
 
 IGNORED = -100
 
@@ -27,13 +28,18 @@ class Pack:
     input_ids, position_ids
         (B, T) long.
     segment
-        (B, T) long: 0 the shared prefix, k the k-th row, -1 padding.
+        (B, T) long: 0 what all rows share, k the k-th row, above the number of rows what some share, -1 padding.
     places
         (S,) long: flat places in B × T whose next token is supervised.
     targets
         (S,) long: that next token.
     owner
         (S,) long: which row of `row_ids` a supervised place belongs to.
+    until
+        (T,) long: the place after the last one that sees a place, which itself is the first; None in a padded batch.
+    before
+        (P,) long: ids that every row begins with and that stand in a cache before the pack; their places come first
+        in what a row sees. None where there are none.
     """
 
     input_ids: torch.Tensor
@@ -45,14 +51,21 @@ class Pack:
     row_ids: tuple[str, ...]
     n_prefix: int
     is_padded: bool = False
+    until: torch.Tensor | None = None
+    before: torch.Tensor | None = None
 
     @property
     def attention_mask(self) -> torch.Tensor:
-        """(1, 1, T, T) bool for packed rows, (B, T) long for padded ones, as transformers takes them.
+        """(1, 1, T, P + T) bool for packed rows, (B, T) long for padded ones, as transformers takes them.
 
         Made on the device that the pack is on, each time it is asked for: packs that wait keep no T × T places.
         """
-        return (self.segment != -1).long() if self.is_padded else _block_causal(self.segment[0])
+        return (self.segment != -1).long() if self.until is None else _seen(self.until, self.n_before)
+
+    @property
+    def n_before(self) -> int:
+        """What stands in a cache before the pack [tokens]."""
+        return 0 if self.before is None else len(self.before)
 
     @property
     def n_tokens(self) -> int:
@@ -71,39 +84,39 @@ class Pack:
         return replace(self, **moved)
 
 
-def pack(rows: Sequence[EncodedRow], *, share_prefix: bool = True) -> Pack:
-    """Lay rows into one sequence.
+def pack(rows: Sequence[EncodedRow], *, share_prefix: bool = True, before: int = 0) -> Pack:
+    """Lay rows into one sequence, what they share once.
 
-    The shared prefix ends at the latest one place before the shortest prompt does, since the last place of a prompt
-    predicts its row's own first token.
+    Parameters
+    ----------
+    before
+        How many leading tokens of every row are left out, since a cache has them.
     """
-    n_prefix = 0
-    if share_prefix and len(rows) > 1:
-        limit = max(min(row.supervised_spans[0][0] for row in rows) - 1, 0)
-        n_prefix = min(common_prefix([row.ids for row in rows]), limit)
-    ids = list(rows[0].ids[:n_prefix])
-    positions, segment = list(range(n_prefix)), [0] * n_prefix
-    places: list[int] = []
-    targets: list[int] = []
-    owner: list[int] = []
-    for number, row in enumerate(rows):
-        start = len(ids) - n_prefix  # where this row's own place 0 would lie
-        ids += row.ids[n_prefix:]
-        positions += range(n_prefix, row.n_tokens)
-        segment += [number + 1] * (row.n_tokens - n_prefix)
-        places += _places(row, start)
-        targets += row.supervised_ids
-        owner += [number] * row.n_supervised
-    segments = torch.tensor(segment)
+    ids: list[int] = []
+    positions: list[int] = []
+    segment: list[int] = []
+    until: list[int] = []
+    starts = [0] * len(rows)  # where a row's own place 0 would lie
+    laid = stretches(rows, before=before, share=share_prefix)
+    for one in laid:
+        if one.number == one.row + 1:
+            starts[one.row] = len(ids) - one.begin
+        ids += rows[one.row].ids[one.begin : one.end]
+        positions += range(one.begin, one.end)
+        segment += [one.number] * one.n_tokens
+        until += [one.until] * one.n_tokens
+    places = [place for row, start in zip(rows, starts, strict=True) for place in _places(row, start)]
     return Pack(
         input_ids=torch.tensor([ids]),
         position_ids=torch.tensor([positions]),
-        segment=segments[None],
+        segment=torch.tensor([segment]),
         places=torch.tensor(places, dtype=torch.long),
-        targets=torch.tensor(targets, dtype=torch.long),
-        owner=torch.tensor(owner, dtype=torch.long),
+        targets=torch.tensor([token for row in rows for token in row.supervised_ids], dtype=torch.long),
+        owner=torch.tensor([k for k, row in enumerate(rows) for _ in range(row.n_supervised)], dtype=torch.long),
         row_ids=tuple(row.id for row in rows),
-        n_prefix=n_prefix,
+        n_prefix=laid[0].n_tokens if laid[0].number == 0 else 0,
+        until=torch.tensor(until),
+        before=torch.tensor(rows[0].ids[:before]) if before else None,
     )
 
 
@@ -152,8 +165,8 @@ def common_prefix(sequences: Sequence[tuple[int, ...]]) -> int:
     )
 
 
-def _block_causal(segment: torch.Tensor) -> torch.Tensor:
-    """(T,) segments to a (1, 1, T, T) mask: earlier places of the same segment and of the shared prefix."""
-    at = torch.arange(len(segment), device=segment.device)
-    same = (segment[:, None] == segment[None, :]) | (segment[None, :] == 0)  # (T, T)
-    return ((at[:, None] >= at[None, :]) & same)[None, None]
+def _seen(until: torch.Tensor, n_before: int) -> torch.Tensor:
+    """(T,) ends to a (1, 1, T, P + T) mask: place k is seen from k on, and no longer from `until[k]` on."""
+    at = torch.arange(len(until), device=until.device)
+    seen = (at[:, None] >= at[None, :]) & (at[:, None] < until[None, :])  # (T, T)
+    return torch.cat([seen.new_ones((len(until), n_before)), seen], dim=1)[None, None]

@@ -1,4 +1,8 @@
-"""Greedy generation for many prompts: their common prefix is computed once, finished rows leave the batch at once."""
+"""Greedy generation for many prompts: their common prefix is computed and kept once, and no slot stands idle.
+
+A row that is done leaves at once and the next prompt takes its slot (`shared_attention.py`). Models whose layers keep
+anything else than keys and values of every place go batch by batch, from which finished rows leave.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
+from torch.distributed.fsdp import FSDPModule
 from transformers import DynamicCache
 
-from testigo.encoding.pack import common_prefix
+from testigo.encoding import common_prefix
+from testigo.evaluation.shared_attention import Slots, is_plain, last_logits
 from testigo.model.cache import empty_cache, places_of, with_cache
+
+#: How far the logits of the two ways may be apart, relative to the largest, in fp32 and in half precision.
+MOST_APART = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
 
 
 @dataclass(frozen=True)
@@ -34,9 +43,9 @@ def decode_all(
 ) -> tuple[Generated, ...]:
     """Greedy answers in the order of the prompts.
 
-    Prompts are sorted by length, so that a batch holds alike ones. The cache of the common prefix is computed once for
-    all batches. An answer also ends, by `length`, where the model has no more places; it is empty where the prompt
-    alone takes them all.
+    Prompts are sorted by length, so that those that are read together are alike. The cache of the common prefix is
+    computed once for all. An answer also ends, by `length`, where the model has no more places; it is empty where the
+    prompt alone takes them all.
 
     Parameters
     ----------
@@ -60,58 +69,178 @@ def decode_all(
         prefix = empty_cache(model)
         ids = torch.tensor([prompts[order[0]][:n_prefix]], device=device)
         model(input_ids=ids, logits_to_keep=1, **with_cache(model, prefix))
+    reader = _Reader(model, prefix, n_prefix, agree)
+    asked = [_Asked(k, tuple(prompts[k][n_prefix:]), room[k]) for k in order]
+    if reader.has_slots(asked):
+        return _in_slots(reader, asked, set(stop_ids), batch_size, answers, on_batch)
     for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        rests = [list(prompts[k][n_prefix:]) for k in chosen]
-        limits = [room[k] for k in chosen]
-        answers |= zip(chosen, _decode(model, prefix, n_prefix, rests, set(stop_ids), limits, agree), strict=True)
+        chosen = asked[start : start + batch_size]
+        answers |= zip((one.number for one in chosen), _decode(reader, chosen, set(stop_ids)), strict=True)
         on_batch(len(answers))
     return tuple(answers[k] for k in range(len(prompts)))
 
 
-def _decode(
-    model: Any,
-    prefix: DynamicCache | None,
-    n_prefix: int,
-    rests: list[list[int]],
-    stop_ids: set[int],
-    limits: list[int],
-    agree: Callable[[torch.Tensor], torch.Tensor],
-) -> list[Generated]:
-    """One batch, each row up to its own limit [tokens].
+@dataclass(frozen=True)
+class _Asked:
+    """One prompt: its number, what of it stands behind the common prefix, and the most tokens of its answer."""
 
-    Prompts are padded on the right; what is padding is known by the attention mask alone.
-    """
-    device = model.get_input_embeddings().weight.device
-    n_rows, longest = len(rests), max(map(len, rests))
-    if prefix is None:
-        cache = empty_cache(model)
-    else:
-        cache = copy.deepcopy(prefix)
-        cache.batch_repeat_interleave(n_rows)
-    ids = torch.zeros((n_rows, longest), dtype=torch.long)
-    mask = torch.ones((n_rows, n_prefix + longest), dtype=torch.long)
-    for number, rest in enumerate(rests):
-        ids[number, : len(rest)] = torch.tensor(rest)
-        mask[number, n_prefix + len(rest) :] = 0
-    lengths = torch.tensor([len(rest) for rest in rests])
-    positions = n_prefix + torch.arange(longest).expand(n_rows, longest)
-    last_places, row_of = torch.unique(lengths - 1, return_inverse=True)
-    logits = model(
-        input_ids=ids.to(device),
-        attention_mask=mask.to(device),
-        position_ids=positions.to(device),
-        logits_to_keep=last_places.to(device),
-        **with_cache(model, cache),
-    ).logits  # (rows, last places, vocabulary)
-    tokens = agree(logits[torch.arange(n_rows), row_of.to(device)].argmax(-1).cpu())  # (rows,)
-    written: list[list[int]] = [[] for _ in rests]
-    ended = [False] * n_rows
-    alive = list(range(n_rows))
+    number: int
+    rest: tuple[int, ...]
+    limit: int
+
+
+@dataclass
+class _Read:
+    """Some prompts that were read: the first token of each answer, and the cache that they share."""
+
+    tokens: torch.Tensor
+    cache: DynamicCache
+    mask: torch.Tensor
+    lengths: torch.Tensor
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """A model and what it has read of the prefix that all prompts share."""
+
+    model: Any
+    prefix: DynamicCache | None
+    n_prefix: int
+    agree: Callable[[torch.Tensor], torch.Tensor]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self.model.get_input_embeddings().weight.device
+
+    def read(self, rests: Sequence[Sequence[int]]) -> _Read:
+        """One pass over some prompts, padded on the right; what is padding is known by the attention mask alone."""
+        n_rows, longest = len(rests), max(map(len, rests))
+        if self.prefix is None:
+            cache = empty_cache(self.model)
+        else:
+            cache = copy.deepcopy(self.prefix)
+            cache.batch_repeat_interleave(n_rows)
+        ids = torch.zeros((n_rows, longest), dtype=torch.long)
+        mask = torch.ones((n_rows, self.n_prefix + longest), dtype=torch.long)
+        for number, rest in enumerate(rests):
+            ids[number, : len(rest)] = torch.tensor(rest)
+            mask[number, self.n_prefix + len(rest) :] = 0
+        lengths = torch.tensor([len(rest) for rest in rests])
+        positions = self.n_prefix + torch.arange(longest).expand(n_rows, longest)
+        last_places, row_of = torch.unique(lengths - 1, return_inverse=True)
+        logits = self.model(
+            input_ids=ids.to(self.device),
+            attention_mask=mask.to(self.device),
+            position_ids=positions.to(self.device),
+            logits_to_keep=last_places.to(self.device),
+            **with_cache(self.model, cache),
+        ).logits  # (rows, last places, vocabulary)
+        tokens = self.chosen(logits[torch.arange(n_rows), row_of.to(self.device)])
+        return _Read(tokens, cache, mask, lengths)
+
+    def chosen(self, logits: torch.Tensor) -> torch.Tensor:
+        """(rows,) the likeliest token of each."""
+        return self.agree(logits.argmax(-1).cpu())
+
+    def next_logits(self, read: _Read, count: int) -> torch.Tensor:
+        """(rows, vocabulary) after one more token of each row, by the usual cache."""
+        n_rows = len(read.tokens)
+        read.mask = torch.cat([read.mask, torch.ones((n_rows, 1), dtype=torch.long)], dim=1)
+        return self.model(
+            input_ids=read.tokens[:, None].to(self.device),
+            attention_mask=read.mask.to(self.device),
+            position_ids=(self.n_prefix + read.lengths + count)[:, None].to(self.device),
+            **with_cache(self.model, read.cache),
+        ).logits[:, -1]
+
+    def next_in_slots(self, slots: Slots, tokens: Sequence[int]) -> torch.Tensor:
+        """(rows, vocabulary) after one more token of each row in its slot."""
+        positions = self.n_prefix + slots.n_filled[: len(tokens)]
+        (name,) = with_cache(self.model, slots).keys() - {"use_cache"}
+        return last_logits(self.model, slots, tokens, positions, name)
+
+    def has_slots(self, asked: Sequence[_Asked]) -> bool:
+        """Whether slots give the logits of the usual way; tried on one more token of two rows, so never assumed."""
+        inner = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+        if isinstance(self.model, FSDPModule) or not getattr(inner, "_supports_attention_backend", False):
+            return False  # the processes of one model go the same way without having to agree on it
+        if not is_plain(empty_cache(self.model)):
+            return False
+        if max(one.limit for one in asked) == 1:  # every answer ends with the pass that reads its prompt
+            return False
+        some = [asked[0].rest, asked[-1].rest]
+        read = self.read(some)
+        slots = Slots(self.prefix, 2, max(map(len, some)) + 1, read.cache)
+        for slot, rest in enumerate(some):
+            slots.put(slot, read.cache, slot, self.n_prefix, len(rest))
+        own = self.next_in_slots(slots, read.tokens.tolist()).float()
+        usual = self.next_logits(read, 0).float()
+        return float((own - usual).abs().max()) <= MOST_APART[self.model.dtype] * float(usual.abs().max())
+
+
+def _in_slots(
+    reader: _Reader,
+    asked: Sequence[_Asked],
+    stop_ids: set[int],
+    n_slots: int,
+    answers: dict[int, Generated],
+    on_batch: Callable[[int], object],
+) -> tuple[Generated, ...]:
+    """Every prompt in the next free slot, the longest first; a few slots are filled at once, in one pass."""
+    waiting, n_all = sorted(asked, key=lambda one: (len(one.rest), one.number)), len(asked) + len(answers)
+    n_places = max(len(one.rest) + one.limit for one in asked)
+    slots: Slots | None = None
+    alive: list[tuple[_Asked, list[int]]] = []
+
+    def is_done(one: _Asked, written: list[int], token: int) -> bool:
+        if token not in stop_ids:
+            written.append(token)
+            if len(written) < one.limit:
+                return False
+        answers[one.number] = Generated(tuple(written), "end" if token in stop_ids else "length")
+        return True
+
+    n_told = -1
+    while waiting or alive:
+        if len(answers) > n_told:
+            on_batch(n_told := len(answers))
+        n_free = n_slots - len(alive)
+        if waiting and (n_free * 4 >= n_slots or not alive):
+            chosen = [waiting.pop() for _ in range(min(n_free, len(waiting)))]
+            read = reader.read([one.rest for one in chosen])
+            if slots is None:  # asked so, since an empty cache counts as false
+                slots = Slots(reader.prefix, n_slots, n_places, read.cache)
+            for row, one in enumerate(chosen):
+                written: list[int] = []
+                if not is_done(one, written, int(read.tokens[row])):
+                    slots.put(len(alive), read.cache, row, reader.n_prefix, len(one.rest))
+                    alive.append((one, written))
+        if not alive:
+            continue
+        assert slots is not None
+        tokens = reader.chosen(reader.next_in_slots(slots, [written[-1] for _, written in alive])).tolist()
+        for slot in reversed(range(len(alive))):
+            if is_done(*alive[slot], tokens[slot]):
+                last = alive.pop()
+                if slot < len(alive):
+                    slots.move(len(alive), slot)
+                    alive[slot] = last
+    on_batch(len(answers))
+    return tuple(answers[k] for k in range(n_all))
+
+
+def _decode(reader: _Reader, asked: Sequence[_Asked], stop_ids: set[int]) -> list[Generated]:
+    """One batch, each row up to its own limit [tokens]."""
+    read = reader.read([one.rest for one in asked])
+    limits = [one.limit for one in asked]
+    written: list[list[int]] = [[] for _ in asked]
+    ended = [False] * len(asked)
+    alive = list(range(len(asked)))
     for count in range(max(limits)):
         going = []
         for place, number in enumerate(alive):
-            token = int(tokens[place])
+            token = int(read.tokens[place])
             if token in stop_ids:
                 ended[number] = True
             else:
@@ -122,15 +251,8 @@ def _decode(
             break
         if len(going) < len(alive):
             kept = torch.tensor(going)
-            cache.batch_select_indices(kept.to(device))
-            tokens, mask, lengths = tokens[kept], mask[kept], lengths[kept]
+            read.cache.batch_select_indices(kept.to(reader.device))
+            read.tokens, read.mask, read.lengths = read.tokens[kept], read.mask[kept], read.lengths[kept]
             alive = [alive[place] for place in going]
-        mask = torch.cat([mask, torch.ones((len(alive), 1), dtype=torch.long)], dim=1)
-        logits = model(
-            input_ids=tokens[:, None].to(device),
-            attention_mask=mask.to(device),
-            position_ids=(n_prefix + lengths + count)[:, None].to(device),
-            **with_cache(model, cache),
-        ).logits
-        tokens = agree(logits[:, -1].argmax(-1).cpu())
+        read.tokens = reader.chosen(reader.next_logits(read, count))
     return [Generated(tuple(ids), "end" if end else "length") for ids, end in zip(written, ended, strict=True)]

@@ -36,6 +36,8 @@ class BackwardEvidence:
     """Size of the difference of both gradients divided by the size of the one batch's gradient."""
     gradient_twice_error: float | None = None
     """The same for one batch run twice without an update between."""
+    layout_error: float | None = None
+    """The same for rows laid out as training lays them, against each row alone with all of its logits at once."""
     checkpointing_error: float | None = None
     """The same with and without activation checkpointing."""
     new_tokens_frozen: tuple[str, ...] | None = None
@@ -200,6 +202,22 @@ def accumulation_keeps_the_loss(evidence: BackwardEvidence, relative: float = 1e
     limit = tolerance(relative, evidence.precision) * max(1.0, abs(one))
     seen = f"loss {many:.6f} accumulated, {one:.6f} as one batch (at most {limit:.2g} apart)"
     return passed(seen) if abs(many - one) <= limit else found(seen)
+
+
+@rule("B150", "layout-changes-gradient", "stop", phase="backward", requires=("B107",))
+def layouts_keep_the_gradient(evidence: BackwardEvidence, relative: float = 1e-4) -> Finding | Passed:
+    """Rows in packs, with what they share computed once and their losses in pieces, give the gradient of rows alone.
+
+    Why it matters: training is fast because rows share what they have in common; an attention or a cache that does not
+    honour a pack's mask would train on something else, with a loss that looks right.
+
+    What to do: set `encoding.layout: padded` and report it with the model's name.
+
+    Source: the sum of token losses has the sum of gradients, whatever is computed once; prefix sharing as in arXiv
+    2410.20305; fp32 allows another order of additions.
+    """
+    limit = tolerance(relative, evidence.precision)
+    return at_most(evidence.layout_error, limit, "the relative difference of packed gradients and those of rows alone")
 
 
 @rule("B110", "gradient-not-repeatable", "stop", phase="backward", requires=("B107",))

@@ -314,7 +314,7 @@ def see_pack(material: Material, laid: Pack) -> SeenPack:
             number = numbers[first]
             places = range(first, last + 1)
             tokens = tuple(_token(material, laid, line, place, (line, place) in counting) for place in places)
-            row_id = laid.row_ids[number - 1] if number > 0 else ""
+            row_id = laid.row_ids[number - 1] if 0 < number <= len(laid.row_ids) else ""
             sees = tuple(_split_at(first, _runs_of_true(mask[last].tolist())))
             segments.append(
                 Segment(number, row_id, tokens, sees, "back" if _is_causal(mask, places, sees) else "other")

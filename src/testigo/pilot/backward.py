@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from torch.nn.functional import cross_entropy
+
 from testigo.gates.backward import BackwardEvidence
 from testigo.model.activations import checkpoint_activations
 from testigo.model.adapter import declared_names, is_zero_gradient_expected_first
 from testigo.model.tying import untied
 from testigo.pilot.bench import Bench, gradients, relative_error
-from testigo.training.optimizer import gradient_scaler
+from testigo.training.loss import supervised_logits
+from testigo.training.optimizer import autocast, gradient_scaler
 
 
 def worst_case(bench: Bench) -> None:
@@ -36,6 +41,7 @@ def collect(bench: Bench) -> BackwardEvidence:
     elsewhere = [name for name, p in model.named_parameters() if p.grad is not None and name not in session.parameters]
     twice, _ = gradient(together)
     apart, loss_apart = gradient([[k] for k in range(len(rows))])
+    laid_out = None if bench.has_head or session.layout.most_tokens is None else _layout_error(bench)
     checkpointing = None
     if bench.settings.training.activation_checkpointing:
         checkpointing = _checkpointing_error(bench)
@@ -54,10 +60,28 @@ def collect(bench: Bench) -> BackwardEvidence:
         loss_one_batch=loss_one,
         accumulation_error=relative_error(apart, one),  # type: ignore[arg-type]
         gradient_twice_error=relative_error(twice, one),  # type: ignore[arg-type]
+        layout_error=laid_out,
         checkpointing_error=checkpointing,
         new_tokens_frozen=None,  # no campaign adds tokens yet
         untied=untied(model),
     )
+
+
+def _layout_error(bench: Bench) -> float:
+    """Packs as short as they come, so that there are several, against each row alone with all of its logits at once."""
+    session, rows = bench.session, bench.sample
+    layout = replace(session.layout, most_tokens=max(row.n_tokens for row in rows), least_saved=1)
+    groups = layout.of_update(rows)
+    session.optimizer.zero_grad(set_to_none=True)
+    session.backward([session.lay_out(own, groups.before) for own in groups.rows], update=1)
+    made = gradients(session.parameters)
+    session.optimizer.zero_grad(set_to_none=True)
+    for row in rows:
+        pack = bench.packed([row])
+        with autocast(bench.settings.model.precision, session.device):
+            losses = cross_entropy(supervised_logits(bench.model, pack), pack.targets, reduction="sum")
+        (losses / sum(row.n_supervised for row in rows)).backward()
+    return relative_error(made, gradients(session.parameters))
 
 
 def _checkpointing_error(bench: Bench) -> float:

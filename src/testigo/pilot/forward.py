@@ -67,8 +67,9 @@ def _neighbour_change(bench: Bench, rows: Sequence[EncodedRow]) -> float | None:
     if len(rows) < 2:
         return None
     packed = bench.packed(rows)
-    last = packed.segment == len(rows)
-    ids = torch.where(last | (packed.segment == 0), packed.input_ids, (packed.input_ids + 1) % bench.vocabulary_size)
+    own = packed.segment[0] == len(rows)
+    seen = packed.attention_mask[0, 0, own].any(0)  # (T,) what the last row sees
+    ids = torch.where(seen, packed.input_ids, (packed.input_ids + 1) % bench.vocabulary_size)
     mine = packed.owner == len(rows) - 1
     before = supervised_logits(bench.model, packed)[mine]
     after = supervised_logits(bench.model, replace(packed, input_ids=ids))[mine]

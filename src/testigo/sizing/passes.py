@@ -10,7 +10,9 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from testigo.campaign import Campaign
-from testigo.encoding import Batch, Labelled, lay_out
+from testigo.encoding import Batch, Labelled, Pack, bins, lay_out, n_laid
+from testigo.encoding import pack as laid_together
+from testigo.model.streamed import can_stream, streamed_losses
 from testigo.sizing.lengths import Inputs, RowLength
 from testigo.sizing.tracker import Tracker
 
@@ -45,8 +47,23 @@ def lay(campaign: Campaign, inputs: Inputs, tracker: Tracker, rows: Sequence[Row
     return pack
 
 
+def lay_update(campaign: Campaign, inputs: Inputs, tracker: Tracker) -> list[Batch]:
+    """The microbatches of an update as the loop lays them: packs under the budget that the longest ones set."""
+    groups = inputs.microbatches
+    if inputs.n_classes or campaign.encoding.layout == "padded":
+        return [lay(campaign, inputs, tracker, rows) for rows in groups]
+    rows = inputs.encoded([row for group in groups for row in group])
+    budget = max(n_laid(inputs.encoded(group)) for group in groups)
+    packs = [laid_together([rows[k] for k in own]) for own in bins(rows, most_tokens=budget)]
+    for own in packs:
+        tracker.hold((value for value in vars(own).values() if isinstance(value, torch.Tensor)), "other")
+    return list(packs)
+
+
 def losses_of(model: Any, pack: Batch) -> torch.Tensor:
     """(S,) the loss of each supervised token."""
+    if not isinstance(pack, Labelled) and pack.until is not None and can_stream(model):
+        return streamed_losses(model, _read(pack), pack.places, pack.targets)
     return cross_entropy(logits_of(model, pack), pack.targets, reduction="none")
 
 
@@ -55,17 +72,22 @@ def logits_of(model: Any, pack: Batch) -> torch.Tensor:
     if isinstance(pack, Labelled):
         chosen: torch.Tensor = model(**pack.inputs).logits  # (B, classes)
         return chosen.float()
-    inputs = {
-        "input_ids": pack.input_ids,
-        "position_ids": pack.position_ids,
-        "attention_mask": pack.attention_mask,
-        "use_cache": False,
-    }
+    inputs = _read(pack)
     if pack.input_ids.shape[0] == 1:
         logits = model(**inputs, logits_to_keep=pack.places).logits[0]  # (S, vocabulary)
     else:
         logits = _Pick.apply(model(**inputs).logits.flatten(0, 1), pack.places)  # (S, vocabulary)
     return logits.float()
+
+
+def _read(pack: Pack) -> dict[str, Any]:
+    """What a model reads of a pack."""
+    return {
+        "input_ids": pack.input_ids,
+        "position_ids": pack.position_ids,
+        "attention_mask": pack.attention_mask,
+        "use_cache": False,
+    }
 
 
 def precision_of(campaign: Campaign) -> Any:

@@ -21,7 +21,7 @@ from testigo.model.adapter import trained_parameters
 from testigo.model.sharding import is_sharded, synchronise_gradients, whole
 from testigo.sizing.lengths import Inputs
 from testigo.sizing.outputs import Outputs
-from testigo.sizing.passes import lay, losses_of, precision_of
+from testigo.sizing.passes import lay, lay_update, losses_of, precision_of
 from testigo.sizing.processes import gathered
 from testigo.sizing.tracker import Tracker
 
@@ -92,7 +92,7 @@ class Step:
     def pass_through(self, parameters: dict[str, torch.nn.Parameter], *, only_last: bool = False) -> None:
         """Forward and backward of an update's microbatches, the gradients summed over the processes."""
         # The loop lays all packs of an update first and goes through them from the shortest to the longest.
-        packs = [lay(self.campaign, self.inputs, self.tracker, rows) for rows in self.inputs.microbatches]
+        packs = lay_update(self.campaign, self.inputs, self.tracker)
         n_supervised = sum(pack.n_supervised for pack in packs)
         # Every microbatch after the first finds the gradients there; so the first and the longest show all there is.
         chosen = packs[-1:] if only_last else packs if len(packs) < 3 else [packs[0], packs[-1]]

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from testigo.campaign import Campaign
-from testigo.encoding import AnyRow, Batch, LabelledRow
+from testigo.encoding import AnyRow, Batch, LabelledRow, pack
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import memory_now
 from testigo.model.sharding import is_sharded, synchronise_gradients
@@ -23,8 +23,10 @@ from testigo.rules import Finding, judge, load_user_rules
 from testigo.training import checkpoint, optimizer
 from testigo.training.by_hand import CAUSE, is_asked
 from testigo.training.journal import Journal
+from testigo.training.layout import layout_of
 from testigo.training.loss import NOTHING, SplitLoss, n_choices, row_losses, split_loss, token_losses
-from testigo.training.order import Order, microbatches, seed_of
+from testigo.training.order import Order, seed_of
+from testigo.training.prefix import prefix_of
 from testigo.training.progress import Outcome, Progress, Stopped
 from testigo.training.proofs import drift_of, told_of_passed_over, unlike_record
 from testigo.training.replay import trace_origin
@@ -75,7 +77,9 @@ class Session:
         )
         self.scaler = optimizer.gradient_scaler(self.settings.model.precision, self.device)
         self.warmup = optimizer.warmup_updates(training.schedule.warmup, self.order.n_updates)
-        self.lengths = [row.n_tokens for row in self.rows]
+        self.layout = layout_of(
+            self.settings, self.model, self.rows, self.validation_rows, sharded=is_sharded(self.parameters.values())
+        )
         self.journal = Journal(self.folder)
         self.recorded: dict[int, dict[str, Any]] = {}
         self.checkpoints = self.folder / "checkpoints"
@@ -91,14 +95,16 @@ class Session:
 
     def parts_of(self, update: int) -> list[Part]:
         """The microbatches of an update that this process computes."""
-        chosen = microbatches(self.order.rows_of(update), self.lengths, self.settings.training.microbatch)
         epochs = self.order.epochs_of(update)
-        varied = [[self._varied(index, epochs[index].pop(0)) for index in rows] for rows in chosen]
-        return [Part(number, self.lay_out(rows), counts) for number, rows, counts in self.replicas.share(varied)]
+        rows = [self._varied(index, epochs[index].pop(0)) for index in self.order.rows_of(update)]
+        groups = self.layout.of_update(rows, processes=self.replicas.n)
+        shared = self.replicas.share(groups.rows)
+        return [Part(number, self.lay_out(own, groups.before), counts) for number, own, counts in shared]
 
-    def lay_out(self, rows: Sequence[AnyRow]) -> Batch:
-        """Rows in the campaign's layout, on the device."""
-        return self.lay(rows).to(self.device)
+    def lay_out(self, rows: Sequence[AnyRow], before: int = 0) -> Batch:
+        """Rows in the campaign's layout, on the device; without leading tokens that stand in a cache."""
+        laid = pack(rows, before=before) if before else self.lay(rows)  # type: ignore[arg-type]
+        return laid.to(self.device)
 
     def _varied(self, index: int, epoch: int) -> AnyRow:
         """A training row; with augmentation, as this epoch sees it."""
@@ -136,18 +142,24 @@ class Session:
             Of the whole update, over all processes.
         """
         measured = NOTHING
+        torch.manual_seed(seed_of(self.seed, update, "prefix"))
+        with optimizer.autocast(self.settings.model.precision, self.device):
+            prefix = prefix_of(self.model, [part.pack for part in parts])
         for part in parts:
             self._heed()
             torch.manual_seed(seed_of(self.seed, update, part.number))
             if self.replicas.n > 1:  # the walk over all modules is for shards alone
                 synchronise_gradients(self.model, part is parts[-1])
             with optimizer.autocast(self.settings.model.precision, self.device):
-                losses = token_losses(self.model, part.pack)
+                losses = token_losses(self.model, part.pack, prefix)
             loss = losses.sum() / n_supervised
             self.scaler.scale(loss if part.counts else 0 * loss).backward()
             if part.counts:
                 nats = float(losses.detach().double().sum())
                 measured += SplitLoss(nats, part.pack.n_supervised, row_losses(losses, part.pack))
+            del losses, loss  # or their graph would stay while the next pack goes forward
+        if prefix is not None:
+            prefix.backward()
         return measured
 
     def step(self, update: int) -> dict[str, Any]:
@@ -205,12 +217,11 @@ class Session:
     def validate(self) -> dict[str, Any]:
         """Token-weighted loss of the validation split; its line in the journal."""
         began = time.perf_counter()
-        ordered = sorted(self.validation_rows, key=lambda row: (row.n_tokens, row.id))
-        size = self.settings.evaluation.batch_size
-        batches = [ordered[start : start + size] for start in range(0, len(ordered), size)]
-        shared = self.replicas.share(batches)
+        groups = self.layout.of_validation(self.validation_rows, self.settings.evaluation.batch_size)
+        shared = self.replicas.share(groups.rows)
         precision = optimizer.autocast(self.settings.model.precision, self.device)
-        packs, counts = (self._heeded(rows) for _, rows, _ in shared), [counts for _, _, counts in shared]
+        packs = (self._heeded(rows, groups.before) for _, rows, _ in shared)
+        counts = [counts for _, _, counts in shared]
         own = split_loss(self.model, packs, counts=counts, autocast=precision)
         measured = sum(self.replicas.gathered(own), NOTHING)
         progress, loss = self.progress, measured.nats_per_token
@@ -347,9 +358,9 @@ class Session:
         if self.replicas.n == 1 and self.stop_requested():
             raise Stopped
 
-    def _heeded(self, rows: Sequence[AnyRow]) -> Batch:
+    def _heeded(self, rows: Sequence[AnyRow], before: int) -> Batch:
         self._heed()
-        return self.lay_out(rows)
+        return self.lay_out(rows, before)
 
     def _watcher(self) -> Watcher:
         """A watcher that has seen what the run's earlier attempts wrote."""

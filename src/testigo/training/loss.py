@@ -13,7 +13,11 @@ from torch.nn.functional import cross_entropy
 
 from testigo.campaign import Campaign
 from testigo.encoding import Batch, Labelled, Pack
+from testigo.model.attention import mask_for
+from testigo.model.cache import with_cache
+from testigo.model.streamed import can_stream, streamed_losses
 from testigo.tasks import is_answered_by_head
+from testigo.training.prefix import SharedPrefix, prefix_of
 
 
 def supervised_logits(model: Any, pack: Batch) -> torch.Tensor:
@@ -24,17 +28,24 @@ def supervised_logits(model: Any, pack: Batch) -> torch.Tensor:
     if isinstance(pack, Labelled):
         logits: torch.Tensor = model(**pack.inputs).logits  # (S, classes)
         return logits.float()
-    inputs = {
-        "input_ids": pack.input_ids,
-        "position_ids": pack.position_ids,
-        "attention_mask": _mask_for(model, pack),
-        "use_cache": False,
-    }
+    inputs = _read_by(model, pack)
     if pack.input_ids.shape[0] == 1:
         logits = model(**inputs, logits_to_keep=pack.places).logits[0]  # (S, vocabulary)
     else:
         logits = model(**inputs).logits.flatten(0, 1)[pack.places]  # (S, vocabulary)
     return logits.float()
+
+
+def _read_by(model: Any, pack: Pack, prefix: SharedPrefix | None = None) -> dict[str, Any]:
+    """What a model reads of a pack; what stands before it in a cache is computed here where nobody did."""
+    inputs = {
+        "input_ids": pack.input_ids,
+        "position_ids": pack.position_ids,
+        "attention_mask": mask_for(model, pack),
+    }
+    if pack.before is None:
+        return inputs | {"use_cache": False}
+    return inputs | with_cache(model, (prefix or SharedPrefix(model, pack.before, is_own=True)).cache())
 
 
 def n_choices(model: Any, settings: Campaign) -> int:
@@ -44,19 +55,17 @@ def n_choices(model: Any, settings: Campaign) -> int:
     return int(model.get_input_embeddings().weight.shape[0])
 
 
-def _mask_for(model: Any, pack: Pack) -> torch.Tensor:
-    """Eager attention adds its mask, where the fused kinds take truth values: a True would count as 1 there."""
-    mask = pack.attention_mask
-    if mask.dtype != torch.bool or getattr(model.config, "_attn_implementation", None) != "eager":
-        return mask
-    return torch.zeros(mask.shape, dtype=model.dtype, device=mask.device).masked_fill(
-        ~mask, torch.finfo(model.dtype).min
-    )
+def token_losses(model: Any, pack: Batch, prefix: SharedPrefix | None = None) -> torch.Tensor:
+    """(S,) the loss of each supervised token [nats].
 
-
-def token_losses(model: Any, pack: Batch) -> torch.Tensor:
-    """(S,) the loss of each supervised token [nats]."""
-    return cross_entropy(supervised_logits(model, pack), pack.targets, reduction="none")
+    Parameters
+    ----------
+    prefix
+        What stands before the pack, when it was computed for all packs of an update.
+    """
+    if isinstance(pack, Labelled) or pack.until is None or not can_stream(model):
+        return cross_entropy(supervised_logits(model, pack), pack.targets, reduction="none")
+    return streamed_losses(model, _read_by(model, pack, prefix), pack.places, pack.targets)
 
 
 def row_losses(losses: torch.Tensor, pack: Batch) -> dict[str, float]:
@@ -110,11 +119,12 @@ def split_loss(
     counts
         Whether each pack counts: one that is only computed beside other processes does not.
     """
-    total = NOTHING
+    total, prefix = NOTHING, None
     with evaluating(model):
         for pack, is_counted in zip(packs, counts, strict=False):
             with autocast or contextlib.nullcontext():
-                losses = token_losses(model, pack)
+                prefix = prefix or prefix_of(model, [pack])  # the same for all packs of a split
+                losses = token_losses(model, pack, prefix)
             if is_counted:
                 total += SplitLoss(float(losses.double().sum()), pack.n_supervised, row_losses(losses, pack))
     return total

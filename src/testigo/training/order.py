@@ -51,7 +51,7 @@ class Order:
         stop = start + self.rows_per_update
         if self.n_stream is not None:
             stop = min(stop, self.n_stream)
-        return tuple(_epoch(self.n_rows, self.seed, k // self.n_rows)[k % self.n_rows] for k in range(start, stop))
+        return tuple(int(_epoch(self.n_rows, self.seed, k // self.n_rows)[k % self.n_rows]) for k in range(start, stop))
 
     def epochs_of(self, update: int) -> dict[int, list[int]]:
         """In which epochs each row of an update is seen, in order: in two where one epoch ends and another begins."""
@@ -68,8 +68,8 @@ class Order:
 
 
 @lru_cache(maxsize=2)
-def _epoch(n_rows: int, seed: int, epoch: int) -> tuple[int, ...]:
-    return tuple(np.random.Generator(np.random.PCG64([seed, epoch])).permutation(n_rows).tolist())
+def _epoch(n_rows: int, seed: int, epoch: int) -> np.ndarray:
+    return np.random.Generator(np.random.PCG64([seed, epoch])).permutation(n_rows)
 
 
 def seed_of(*parts: int | str) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from testigo.campaign import Campaign
 from testigo.corpus import Corpus, Row, open_corpus
-from testigo.encoding import AnyEncoder, Batch, Encoder, lay_out
+from testigo.encoding import AnyEncoder, Batch, Encoder, lay_out, stored
 from testigo.model.activations import checkpoint_activations
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import device
@@ -45,6 +47,18 @@ class Prepared:
         if isinstance(self.encoder, Encoder):
             return lay_out(rows, self.settings.encoding.layout, pad_id=self.pad_id)
         return self.encoder.lay_out(rows)
+
+    def encoded(self, split: str, only: tuple[str, ...] | None = None) -> Sequence[Any]:
+        """The rows of a split as the model sees them; whole splits are encoded once for all runs, and kept on disk."""
+        encoder, rows = self.encoder, self.rows(split, only)
+        if only is not None or not isinstance(encoder, Encoder) or not rows:
+            return encoder.encode_all(rows)[0]
+        what = self.settings.model_dump(mode="json", include={"task", "encoding"})
+        # Two rows encoded anew stand for what no setting names, such as the text of a schema's file.
+        probes = [encoder.encode(row).ids for row in (rows[0], rows[-1])]
+        digests = hashlib.sha256("".join(row.digest for row in rows).encode()).hexdigest()
+        key = [split, digests, encoder.fingerprint(), what, probes, version("transformers")]
+        return stored(self.corpus.folder / "encoded", key, lambda: encoder.encode_all(rows)[0])
 
     def rows(self, split: str, only: tuple[str, ...] | None = None) -> tuple[Row, ...]:
         """The rows of a split in its own order, or those named in theirs."""
@@ -85,11 +99,43 @@ def prepare(
     return Prepared(settings, loaded, model, encoder_of(settings, loaded, corpus.folder), corpus)
 
 
+def bare_session(settings: Campaign, digest: str, rows: Sequence[Any], *, seed: int, folder: Path) -> Session:
+    """A session over rows that are encoded already, without a corpus: for measurements."""
+    loaded, model = load_exactly(settings, digest, seed=seed, adapted=True)
+    if settings.training.activation_checkpointing:
+        checkpoint_activations(model)
+    training = settings.training
+    order = Order.planned(
+        n_rows=len(rows),
+        microbatch=training.microbatch,
+        accumulation=training.accumulation,
+        replicas=1,
+        seed=seed,
+        updates=training.updates,
+        epochs=training.epochs,
+    )
+
+    def lay(some: Sequence[Any]) -> Batch:
+        return lay_out(some, settings.encoding.layout, pad_id=pad_id_of(loaded.tokenizer))
+
+    return Session(
+        settings=settings,
+        seed=seed,
+        model=model,
+        rows=rows,
+        validation_rows=(),
+        order=order,
+        lay=lay,
+        device=device(),
+        folder=folder,
+    )
+
+
 def session(spec: RunSpec, prepared: Prepared, folder: Path, replicas: Replicas = ALONE) -> Session:
     """A session at its very start."""
     settings, training = prepared.settings, prepared.settings.training
-    rows, _ = prepared.encoder.encode_all(prepared.rows("train", spec.rows))
-    validation, _ = prepared.encoder.encode_all(prepared.rows("validation", spec.validation_rows))
+    rows = prepared.encoded("train", spec.rows)
+    validation = prepared.encoded("validation", spec.validation_rows)
     order = Order.planned(
         n_rows=len(rows),
         microbatch=training.microbatch,

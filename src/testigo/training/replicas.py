@@ -45,8 +45,12 @@ class Counts:
     @classmethod
     def of(cls, parts: Sequence[Part]) -> tuple[Counts, ...]:
         """Of the microbatches that count."""
-        counted = (part for part in parts if part.counts)
-        return tuple(cls(p.number, p.pack.n_supervised, p.pack.n_tokens, p.pack.row_ids) for p in counted)
+        counted = [part for part in parts if part.counts]
+        before = max((getattr(part.pack, "n_before", 0) for part in counted), default=0)  # computed once for all packs
+        return tuple(
+            cls(p.number, p.pack.n_supervised, p.pack.n_tokens + (before if p is counted[0] else 0), p.pack.row_ids)
+            for p in counted
+        )
 
 
 @dataclass(frozen=True)
