@@ -10,7 +10,7 @@ SEED ?= 0
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv browser pictures demo test honesty lint docs messages clean
+.PHONY: help venv browser pictures demo test bench honesty lint docs messages clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,9 @@ honesty: venv ## thousands of simulated campaigns with known truth; writes docs/
 
 fuzz: venv ## bring N damaged files (default 100) to every door; another SEED brings others
 	TESTIGO_FUZZ_N=$(N) TESTIGO_FUZZ_SEED=$(SEED) $(BIN)/pytest -q tests/campaigns/test_fuzzing.py
+
+bench: venv ## speed and memory against TRL and transformers; writes docs/performance.md (up to 45 minutes)
+	$(BIN)/python benchmarks/performance.py
 
 lint: venv
 	$(BIN)/ruff format --check .
