@@ -177,3 +177,12 @@ def test_an_answer_ends_where_the_model_has_no_more_places() -> None:
 def test_batches_change_no_answer(models: dict[str, Any], prompts: list[list[int]], size: int) -> None:
     alone = [decoded(models["qwen2"], [prompt])[0] for prompt in prompts]
     assert decoded(models["qwen2"], prompts, batch_size=size) == alone
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_answers_in_mixed_precision_begin_as_those_of_prompts_alone(models: dict[str, Any], kind: str) -> None:
+    prompts = PROMPTS["common prefix"]
+    with torch.autocast("cpu", dtype=torch.float16):
+        alone = [decoded(models[kind], [prompt])[0] for prompt in prompts]
+        together = decoded(models[kind], prompts, batch_size=2)
+    assert [ids[0] for ids, _ in together] == [ids[0] for ids, _ in alone]

@@ -1,7 +1,8 @@
 """Greedy generation for many prompts: their common prefix is computed and kept once, and no slot stands idle.
 
 A row that is done leaves at once and the next prompt takes its slot (`shared_attention.py`). Models whose layers keep
-anything else than keys and values of every place go batch by batch, from which finished rows leave.
+anything else than keys and values of every place, and passes in mixed precision, go batch by batch, from which finished
+rows leave.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ class _Reader:
         inner = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
         if isinstance(self.model, FSDPModule) or not getattr(inner, "_supports_attention_backend", False):
             return False  # the processes of one model go the same way without having to agree on it
-        if not is_plain(empty_cache(self.model)):
+        if torch.is_autocast_enabled(self.device.type) or not is_plain(empty_cache(self.model)):
             return False
         if max(one.limit for one in asked) == 1:  # every answer ends with the pass that reads its prompt
             return False
@@ -174,9 +175,9 @@ class _Reader:
         slots = Slots(self.prefix, 2, max(map(len, some)) + 1, read.cache)
         for slot, rest in enumerate(some):
             slots.put(slot, read.cache, slot, self.n_prefix, len(rest))
-        own = self.next_in_slots(slots, read.tokens.tolist()).float()
-        usual = self.next_logits(read, 0).float()
-        return float((own - usual).abs().max()) <= MOST_APART[self.model.dtype] * float(usual.abs().max())
+        own, usual = self.next_in_slots(slots, read.tokens.tolist()), self.next_logits(read, 0)
+        apart = float((own.float() - usual.float()).abs().max())
+        return apart <= MOST_APART.get(usual.dtype, 0.0) * float(usual.float().abs().max())
 
 
 def _in_slots(

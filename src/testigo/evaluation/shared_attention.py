@@ -28,11 +28,12 @@ class Slots(DynamicCache):
     def __init__(self, prefix: DynamicCache | None, n_slots: int, n_places: int, like: DynamicCache) -> None:
         super().__init__()
         self.prefix = None if prefix is None else [(layer.keys[0], layer.values[0]) for layer in prefix.layers]
-        shapes = [(layer.keys.shape[1], layer.keys.shape[3], layer.values.shape[3]) for layer in like.layers]
-        made = [layer.keys for layer in like.layers]
-        self.keys = [own.new_zeros((n_slots, h, n_places, k)) for own, (h, k, _) in zip(made, shapes, strict=True)]
-        self.values = [own.new_zeros((n_slots, h, n_places, v)) for own, (h, _, v) in zip(made, shapes, strict=True)]
-        self.n_filled = torch.zeros(n_slots, dtype=torch.long, device=made[0].device)
+        # Under autocast keys and values may be of different kinds.
+        self.keys, self.values = (
+            [own.new_zeros((n_slots, own.shape[1], n_places, own.shape[3])) for own in made]
+            for made in ([layer.keys for layer in like.layers], [layer.values for layer in like.layers])
+        )
+        self.n_filled = torch.zeros(n_slots, dtype=torch.long, device=self.keys[0].device)
         self.n_rows = 0
         self._longest = 0
 
@@ -69,8 +70,8 @@ class Slots(DynamicCache):
         """Write each row's new place behind its others; all its own places."""
         keys, values, n = self.keys[layer_idx], self.values[layer_idx], self.n_rows
         rows = torch.arange(n, device=keys.device)
-        keys[rows, :, self.n_filled[:n]] = key_states[:, :, 0]
-        values[rows, :, self.n_filled[:n]] = value_states[:, :, 0]
+        keys[rows, :, self.n_filled[:n]] = key_states[:, :, 0].to(keys.dtype)
+        values[rows, :, self.n_filled[:n]] = value_states[:, :, 0].to(values.dtype)
         return keys[:n, :, : self._longest], values[:n, :, : self._longest]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
@@ -117,16 +118,16 @@ def attend(
     group = n_heads // kinds
     scale = size**-0.5 if scaling is None else scaling
     asked = query.reshape(n_rows, kinds, group, size) * scale
-    scores = (asked @ key.transpose(-1, -2)).masked_fill(~attention_mask, torch.finfo(query.dtype).min)
+    scores = (asked @ key.transpose(-1, -2)).float().masked_fill(~attention_mask, torch.finfo(torch.float32).min)
     prefix = _CURRENT[-1].prefix
     if prefix is None:
-        made = scores.float().softmax(-1).to(query.dtype) @ value
+        made = scores.softmax(-1).to(query.dtype) @ value
     else:
         shared_keys, shared_values = prefix[module.layer_idx]  # (kinds, P, D)
         n_shared = shared_keys.shape[1]
         flat = asked.transpose(0, 1).reshape(kinds, n_rows * group, size)
         there = (flat @ shared_keys.transpose(-1, -2)).view(kinds, n_rows, group, n_shared).transpose(0, 1)
-        weights = torch.cat([there, scores], dim=-1).float().softmax(-1).to(query.dtype)
+        weights = torch.cat([there.float(), scores], dim=-1).softmax(-1).to(query.dtype)
         seen = weights[..., :n_shared].transpose(0, 1).reshape(kinds, n_rows * group, n_shared)
         made = (seen @ shared_values).view(kinds, n_rows, group, -1).transpose(0, 1) + weights[..., n_shared:] @ value
     return made.reshape(n_rows, n_heads, 1, -1).transpose(1, 2).contiguous(), None
