@@ -93,11 +93,13 @@ def _piece(site: Site, piece: Mapping[str, Any]) -> PieceRow:
     planned = float(piece.get("seconds", 0.0))
     for run in site.runs:
         if run_name == f"{run.variant}, seed {run.seed}" and run.state in _WENT_ON:
-            own = run.seconds or sum(filter(None, [site.steps(run.id).seconds if run.state == "running" else None]))
-            told = site.document(*site.folder_of(run.id), "predictions", "validation.meta.json")
-            evaluated = real(told.get("seconds")) or 0.0
             ended = run.state != "running"
-            return PieceRow(name, planned, own + evaluated or None, str(piece.get("arithmetic", "")), ended)
+            if name == run_name:
+                took = run.seconds or (0.0 if ended else site.steps(run.id).seconds)
+            else:  # its evaluation, a piece of its own
+                told = site.document(*site.folder_of(run.id), "predictions", "validation.meta.json")
+                took = real(told.get("seconds")) or 0.0
+            return PieceRow(name, planned, took or None, str(piece.get("arithmetic", "")), ended)
     return PieceRow(name, planned, _shared(site, name), str(piece.get("arithmetic", "")), ended=True)
 
 
