@@ -32,6 +32,8 @@ class Case:
         Standard deviation of the true effect from seed to seed.
     rise
         The true effect whose power is looked at, and the registered `by` beside it.
+    only_null
+        Whether only campaigns without effect are simulated.
     part
         Of the campaigns that are asked for: less where each takes long.
     """
@@ -46,6 +48,7 @@ class Case:
     by: float = 0.05
     within: float = WITHIN
     part: float = 1.0
+    only_null: bool = False
 
 
 def single(n: int) -> Callable[[np.random.Generator], NDArray[np.intp]]:
