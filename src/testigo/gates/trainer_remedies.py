@@ -86,6 +86,7 @@ REMEDIES: Mapping[str, str] = {
     "B111": "Set `activation_checkpointing_kwargs={'use_reentrant': False}`, or switch activation checkpointing off.",
     "B112": "List the new tokens in the adapter's `trainable_token_indices`, or the embedding in `modules_to_save`.",
     "B125": "Leave `embed_tokens` and `lm_head` out of `modules_to_save`, or set `ensure_weight_tying=True` there.",
+    "B150": "Set `packing=False`, and report it with the model's name.",
     "U101": "Build the optimizer after `get_peft_model`, from the parameters with `requires_grad`; or let the Trainer "
     "build it.",
     "U102": "Give the optimizer every parameter with `requires_grad`, or let the Trainer build it.",
