@@ -13,6 +13,7 @@ import math
 import os
 import shutil
 import signal
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import whole
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import HypothesisWarning
 from mutations import damaged, wrong_json, wrong_lines
 
 from testigo.campaign import load
@@ -69,7 +71,9 @@ def knock(door: str, inputs: st.SearchStrategy[Any], enter: Callable[[Any], None
         with no_hang():
             enter(damaged_input)
 
-    (seed(int(SEED))(brought) if SEED else brought)()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HypothesisWarning)  # that a failing input is long
+        (seed(int(SEED))(brought) if SEED else brought)()
 
 
 def refused_in_four_parts(error: TestigoError) -> None:

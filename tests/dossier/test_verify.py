@@ -282,3 +282,11 @@ def test_faults_can_be_raised(dossier: Path) -> None:
     (dossier / "index.html").unlink()
     with pytest.raises(VerificationFailed, match=r"index\.html: missing"):
         verify_dossier(dossier).raise_if_faulty()
+
+
+def test_a_twin_that_lacks_what_the_page_shows_is_a_fault_and_no_traceback(dossier: Path) -> None:
+    twin = json.loads((dossier / "dossier.json").read_text(encoding="utf-8"))
+    del twin["comparison"]["statistics"]["improvement"]["high"]
+    (dossier / "dossier.json").write_text(json.dumps(twin), encoding="utf-8")
+    faults = verify_dossier(dossier).faults
+    assert any("could not be checked" in fault and "high" in fault for fault in faults), faults

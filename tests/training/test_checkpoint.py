@@ -138,6 +138,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         "lacks or adds 84",
     ),
     "state is a list": (written("state.json", b"[6]"), "it is no checkpoint: TypeError"),
+    "state without end": (written("state.json", b"[" * 5000), "it is no checkpoint: RecursionError"),
     "state cut": (written("state.json", b'{"update": 6, "prog'), "it is no checkpoint: JSONDecodeError"),
     "no cursor": (state(lambda told: told.pop("progress")), "it is no checkpoint: KeyError: 'progress'"),
     "half a cursor": (state(lambda told: told["progress"].pop("examples")), "other fields than a run's progress has"),

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from jinja2 import TemplateError
+
 from testigo.dossier import crate, croissant, signature, sums, twin
 from testigo.dossier.card import model_card
 from testigo.dossier.comparison_facts import recomputed
@@ -73,6 +75,7 @@ class _Report:
             OSError,
             ArithmeticError,
             RecursionError,
+            TemplateError,  # of drawing the page again
         ) as error:
             faults = [f"{what}: could not be checked: {str(error).splitlines()[0] if str(error) else type(error)}"]
         self.faults += [fault for fault in faults if fault not in self.faults]

@@ -25,6 +25,12 @@ class PassedOver:
     why: str
 
 
+_UNREADABLE = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, SafetensorError,
+)  # fmt: skip
+"""What reading a file raises that nobody wrote as a checkpoint."""
+
+
 def newest_sound(
     folder: Path, run: str | None = None, scaler: Mapping[str, Any] | None = None
 ) -> tuple[Checkpoint | None, tuple[PassedOver, ...]]:
@@ -70,7 +76,7 @@ def _sound(folder: Path, run: str | None, scaler: Mapping[str, Any] | None) -> C
     try:
         read = checkpoint.read(folder)
         return next(_doubts(read, int(folder.name), run, scaler), None) or read
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SafetensorError) as error:
+    except _UNREADABLE as error:
         return f"it is no checkpoint: {type(error).__name__}: {error}"
 
 
