@@ -145,6 +145,7 @@ def rate_far_too_low(shop: Any, sick: bool) -> Any:
          codes="T112", by="watch")  # fmt: skip
 def four_rows_again_and_again(shop: Any, sick: bool) -> Any:
     rows = shop.chat_rows(shop.tokenizer(), 180)
+    rows = rows.select([at for at in range(180) if at not in range(24, 34)])  # those validate
     few = rows.select(range(4)) if sick else rows
     return shop.trainer(shop.taught(), rows=few, evaluation=shop.validation_rows(), max_steps=90, learning_rate=3e-3,
                         eval_strategy="steps", eval_steps=10)  # fmt: skip

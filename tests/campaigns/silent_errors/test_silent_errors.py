@@ -19,12 +19,17 @@ from testigo.disk import read_lines
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+WEATHER = ("M102", "M111")
+"""How fast this machine is at the moment is no part of a case."""
+
+
 def codes(findings: Any) -> set[str]:
     return {finding.code for finding in findings}
 
 
 def alarms(findings: Any) -> list[tuple[str, str]]:
-    return [(finding.code, finding.observed) for finding in findings if finding.severity != "note"]
+    told = [(finding.code, finding.observed) for finding in findings if finding.severity != "note"]
+    return [(code, observed) for code, observed in told if code not in WEATHER]
 
 
 def train(trainer: Any) -> None:
