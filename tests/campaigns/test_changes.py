@@ -107,7 +107,8 @@ def test_a_gate_that_stops_ends_with_code_1_before_any_compute_where_it_can(
     (problem,) = stopped.document["problems"]
     assert problem["expected"] == "gate X901 too-few-rows to pass"
     assert problem["found"] == "36 training rows"
-    assert place.testigo("status", "--json").document == {"campaign": "tiny", "state": "gate-failed", "runs": []}
+    told = place.testigo("status", "--json").document
+    assert {"campaign": "tiny", "state": "gate-failed", "runs": []}.items() <= told.items()
     assert place.events(kinds.RUN_PLANNED) == ()
 
 
