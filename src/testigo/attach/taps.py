@@ -43,11 +43,12 @@ class Taps:
     def update(self) -> dict[str, Any]:
         """What the update that ends now showed; empties the taps."""
         # With accelerate's scaler an overflowed update is skipped, and its gradient norm is no news.
+        accelerator = self._trainer.accelerator
         numbers = {
             "loss": None if self._loss is None else float(self._loss),
             "gradient_norm": None if self._norm is None else float(self._norm),
-            "skipped": bool(getattr(self._trainer.accelerator, "optimizer_step_was_skipped", False)),
-            "supervised_tokens": None if self._n_items is None else int(self._n_items),
+            "skipped": accelerator.scaler is not None and accelerator.optimizer_step_was_skipped,
+            "supervised_tokens": self._n_items,  # a number or a tensor of one
             "tokens": self._n_tokens or None,
         }
         self._loss, self._norm, self._n_items, self._n_tokens = None, None, None, 0
