@@ -128,7 +128,12 @@ def test_status_before_anything_happened_names_the_command_that_begins(
     campaign: Path, workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Ledger.open(workspace.ledger_path).close()
-    assert answer(capsys, "status", campaign) == {"campaign": "orders", "state": "new", "runs": []}
+    assert answer(capsys, "status", campaign) == {
+        "campaign": "orders",
+        "state": "new",
+        "runs": [],
+        "memory": None,
+    }
     assert "testigo run c/campaign.yaml" in words(capsys, "status", campaign)[1]
 
 

@@ -54,10 +54,10 @@ def test_attention_in_words_is_the_attention_of_the_mask(material_of: Callable[.
     assert all(segment.looks == "back" for segment in seen.segments)
     assert torch.equal(_mask_of(seen, laid), _mask_that_the_model_takes(laid))
     if layout == "packed":
-        assert [segment.number for segment in seen.segments] == [0, 1, 2, 3, 4, 5]
+        assert sorted(segment.number for segment in seen.segments) == [0, 1, 2, 3, 4, 5]
         assert len(seen.segments[0].tokens) == laid.n_prefix > 10
         assert seen.segments[0].n_counting == 0
-        assert [segment.row_id for segment in seen.segments[1:]] == list(laid.row_ids)
+        assert {segment.row_id for segment in seen.segments[1:]} == set(laid.row_ids)
     else:
         assert {segment.number for segment in seen.segments} == {-1, 1, 2, 3, 4, 5}
         assert all(segment.n_counting == 0 for segment in seen.segments if segment.number == -1)

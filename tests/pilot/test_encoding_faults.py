@@ -297,11 +297,10 @@ def test_rows_that_see_each_other_in_a_pack_are_named(monkeypatch: pytest.Monkey
     own = encoder("chatml")
     assert seen(own, PLAIN).segments_mixed == ()
 
-    def leaking(segment: torch.Tensor) -> torch.Tensor:
-        places = torch.arange(len(segment))
-        return (places[:, None] >= places[None, :])[None, None]
+    def leaking(until: torch.Tensor, n_before: int) -> torch.Tensor:
+        return torch.ones(len(until), n_before + len(until)).tril(n_before).bool()[None, None]
 
-    monkeypatch.setattr(import_module("testigo.encoding.pack"), "_block_causal", leaking)
+    monkeypatch.setattr(import_module("testigo.encoding.pack"), "_seen", leaking)
     assert len(seen(own, PLAIN).segments_mixed or ()) == 1, "the first row of a pack has nobody before it"
 
 

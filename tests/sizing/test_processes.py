@@ -57,4 +57,4 @@ def test_a_checkpoint_of_shards_makes_one_tensor_whole_at_a_time(peaks: dict[str
     """Beside embedding and head, which stay gathered after a validation."""
     largest = 2000 * 96 * 4
     gathered = 2 * largest
-    assert peaks["full sharded"]["save"].by_kind["exchange"] <= gathered + 2 * largest
+    assert peaks["full sharded"]["save"].by_kind["exchange"] <= 1.01 * (gathered + 2 * largest)

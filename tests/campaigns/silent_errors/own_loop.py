@@ -122,8 +122,8 @@ def own_mean_of_means(patch: Any) -> dict[str, Any]:
 
     real = loop.token_losses
 
-    def as_means(model: Any, batch: Any) -> Any:
-        losses = real(model, batch)
+    def as_means(model: Any, batch: Any, *others: Any) -> Any:
+        losses = real(model, batch, *others)
         return losses.mean().expand(len(losses)) * (10.0 / len(losses))
 
     patch.setattr(loop, "token_losses", as_means)
@@ -133,15 +133,14 @@ def own_mean_of_means(patch: Any) -> dict[str, Any]:
 @planted(
     "flattened rows that see their neighbours",
     source="C20; https://github.com/axolotl-ai-cloud/axolotl/pull/3796",
-    codes="F104 F106",
+    codes="F104",
     loop="own",
 )
 def own_neighbours_seen(patch: Any) -> dict[str, Any]:
-    def leaking(segment: torch.Tensor, *others: Any) -> torch.Tensor:
-        places = torch.arange(len(segment))
-        return (places[:, None] >= places[None, :])[None, None]
+    def leaking(until: torch.Tensor, n_before: int) -> torch.Tensor:
+        return torch.ones(len(until), n_before + len(until)).tril(n_before).bool()[None, None]
 
-    patch.setattr(import_module("testigo.encoding.pack"), "_block_causal", leaking)
+    patch.setattr(import_module("testigo.encoding.pack"), "_seen", leaking)
     return EVEN
 
 
@@ -154,6 +153,7 @@ def _in_the_rows(patch: Any, change: Callable[[Any], Any]) -> None:
         return type(encoded)(change(row) for row in encoded), *rest
 
     patch.setattr(encoder, "encode_all", changed)
+    patch.setattr("testigo.training.prepare.stored", lambda folder, key, make: tuple(make()))  # not those of before
 
 
 @planted("no row ends with the token that ends an answer", source="C11; https://github.com/unslothai/unsloth/issues/419",
@@ -251,7 +251,7 @@ def own_row_of_garbage(patch: Any) -> dict[str, Any]:
     return {**CURVES_ALONE, **learning, "model.adapter": {"method": "full"}, "training.validate_every": 30}
 
 
-@planted("a learning rate far too high", source="C06", codes="O101 O102", by="watch", loop="own")
+@planted("a learning rate far too high", source="C06", codes="O101", by="watch", loop="own")
 def own_rate_far_too_high(patch: Any) -> dict[str, Any]:
     """The loss still falls; every row has the same answer, which does not end."""
     from testigo.training import optimizer
