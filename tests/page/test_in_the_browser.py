@@ -120,7 +120,6 @@ def test_beside_a_training_that_goes_on(going: Going, browser: Browser) -> None:
         page.get_by_role("button", name="Compare the marked runs").click()
         page.locator(".canvas canvas").nth(1).wait_for()
         assert page.locator(".legend").first.inner_text().split("\n")[:2] == ["control, seed 0", "long, seed 0"]
-        _read_along(visit)
         page.get_by_label("smoothing").select_option("0.9")
         page.wait_for_url("**smooth=0.9**")
         page.get_by_label("log scale").check()
@@ -136,19 +135,6 @@ def test_beside_a_training_that_goes_on(going: Going, browser: Browser) -> None:
         page.get_by_label("Your name").fill("Ada <script>")
         page.get_by_role("button", name="Confirm the samples").click()
         assert "Ada <script>" in page.locator("#content").inner_text()
-
-
-def _read_along(visit: Visit) -> None:
-    """Move over a picture, which new updates draw again meanwhile, until the reading line shows."""
-    reading = visit.page.locator(".reading:not([hidden])").first.get_by_text("update")
-    for step in range(100):
-        box = visit.page.locator(".canvas").first.bounding_box()
-        if box is not None:
-            visit.page.mouse.move(box["x"] + box["width"] * (0.4 + 0.002 * step), box["y"] + box["height"] / 2)
-        if reading.count():
-            return
-        visit.page.wait_for_timeout(100)
-    raise AssertionError("no reading line")
 
 
 def _find_a_spike(going: Going) -> None:
