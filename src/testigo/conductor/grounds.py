@@ -17,10 +17,9 @@ from testigo.errors import VerificationFailed
 from testigo.ledger import Ledger, kinds
 from testigo.model.base import BaseFiles, locate
 from testigo.tasks import Task, task_for
+from testigo.training.progress import ENDED_WELL
 from testigo.training.spec import RunSpec
 from testigo.training.start import Reporter
-
-ENDED_WELL = ("completed", "stopped-early")
 
 
 @dataclass

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from testigo.campaign import PlannedRun, planned_runs
-from testigo.conductor.grounds import ENDED_WELL, Grounds
+from testigo.conductor.grounds import Grounds
 from testigo.disk import file_sha256, write_json
 from testigo.errors import Interrupted, TestigoError
 from testigo.training.launchers import local
+from testigo.training.progress import ENDED_WELL
 from testigo.watch.trackers.complete import Completion
 from testigo.watch.trackers.tracker import STATE, id_of
 

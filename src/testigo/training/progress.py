@@ -65,6 +65,10 @@ class Progress:
         return cls(**values)
 
 
+ENDED_WELL = ("completed", "stopped-early")
+"""States of a run whose weights are what it was to make."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended, in the ledger's words."""

@@ -21,8 +21,8 @@ from testigo.disk import working_in, write_json
 from testigo.errors import TestigoError, exit_code_of
 from testigo.model.starter import is_orphaned
 from testigo.room import Notice, is_full, patient
+from testigo.training.progress import ENDED_WELL
 
-ENDED_WELL = ("completed", "stopped-early")
 if TYPE_CHECKING:
     from testigo.rules import Finding
     from testigo.training.loop import Session
