@@ -24,11 +24,13 @@ import torch
 from safetensors.torch import load_file
 from silent import Silent
 from tiny import updates, validations
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from testigo.disk import read_lines
 from testigo.errors import CampaignError
 from testigo.training import start
 from testigo.training.launchers import Placement, local
+from testigo.training.launchers.torchrun import cause
 from testigo.training.replicas import Replicas
 
 if TYPE_CHECKING:
@@ -185,6 +187,20 @@ def test_a_process_that_is_killed_ends_the_run_on_all_as_an_interruption(tiny: T
     assert died.value.exit_code == -signal.SIGKILL
     assert workers() == []
     assert not (tmp_path / "result.json").exists()
+
+
+def failures(*codes: int, later: float = 0.0) -> list[ProcessFailure]:
+    found = [ProcessFailure(rank, 1, code, error_file="none") for rank, code in enumerate(codes)]
+    found[-1].timestamp += int(later)
+    return found
+
+
+def test_a_kill_is_the_cause_of_the_errors_of_the_others_but_no_end_that_torchrun_itself_brings() -> None:
+    assert cause(failures(1, -signal.SIGKILL)) == -signal.SIGKILL
+    assert cause(failures(1, -signal.SIGTERM)) == 1
+    assert cause(failures(1, -signal.SIGKILL, later=30)) == 1
+    assert cause(failures(-signal.SIGKILL, 2)) == 2
+    assert cause(failures(1, -signal.SIGSEGV, 3)) == 3
 
 
 def test_a_process_that_stands_still_ends_the_run_on_all_as_an_interruption(tiny: Tiny, tmp_path: Path) -> None:

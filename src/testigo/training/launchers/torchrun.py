@@ -12,8 +12,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from testigo.model.starter import STARTER, end_with_starter
+
+if TYPE_CHECKING:
+    from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 _STOPPED = (signal.SIGTERM, signal.SIGINT)
 
@@ -42,9 +46,7 @@ def main(arguments: list[str]) -> int:
     try:
         elastic_launch(config, sys.executable)("-u", "-m", module, spec)
     except ChildFailedError as failed:
-        codes = [failure.exitcode for failure in failed.failures.values()]
-        first = failed.get_first_failure()[1].exitcode
-        code = next((code for code in codes if code in (2, 3)), first)
+        code = cause(list(failed.failures.values()))
         if code < 0:
             signal.signal(-code, signal.SIG_DFL) if -code in _STOPPED else None
             os.kill(os.getpid(), -code)
@@ -52,6 +54,19 @@ def main(arguments: list[str]) -> int:
     except SignalException:
         return 3
     return 0
+
+
+def cause(failures: list[ProcessFailure]) -> int:
+    """The exit code that the others follow from: an error or a stop that was told, a kill, else the first failure.
+
+    A process that is killed takes its partners with it, and all may be found in one look. Failures are told by whole
+    seconds; torchrun ends the rest by SIGTERM, and by SIGKILL half a minute later.
+    """
+    first = min(failures, key=lambda failure: failure.timestamp)
+    told = [failure.exitcode for failure in failures if failure.exitcode in (2, 3)]
+    at_once = [failure.exitcode for failure in failures if failure.timestamp <= first.timestamp + 1]
+    kills = [code for code in at_once if code < 0 and code != -signal.SIGTERM]
+    return [*told, *kills, first.exitcode][0]
 
 
 if __name__ == "__main__":
