@@ -34,8 +34,8 @@ class Case:
         The true effect whose power is looked at, and the registered `by` beside it.
     only_null
         Whether only campaigns without effect are simulated.
-    part
-        Of the campaigns that are asked for: less where each takes long.
+    share_of_effects
+        Falls and rises for each campaign without effect: less where each takes long.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Case:
     rise: float = 0.2
     by: float = 0.05
     within: float = WITHIN
-    part: float = 1.0
+    share_of_effects: float = 1.0
     only_null: bool = False
 
 
