@@ -203,6 +203,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "data.split.time.embargo": {"data.split.time": {"field": "date", "embargo": 7}},
     "data.unit": {"data.unit": "customer of the shop"},
     "model.base": {"model.base": "path:other"},
+    "model.trust_remote_code": {"model.trust_remote_code": True},
     "model.adapter.method": {"model.adapter": {"method": "full"}},
     "model.adapter.rank": {"model.adapter.rank": 16},
     "model.adapter.alpha": {"model.adapter.alpha": 32},

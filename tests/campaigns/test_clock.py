@@ -1,11 +1,13 @@
-"""A clock that is set back, by a day, between two commands on one campaign."""
+"""A clock that is set back, by a day, in the middle of a run."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,41 +16,57 @@ import whole
 from testigo.ledger import kinds
 
 if TYPE_CHECKING:
-    from whole import Place
+    from whole import Finished, Place
 
-SET_BACK = """
-import datetime, time
-DAY = 86400.0
-real_time, real = time.time, datetime.datetime
-time.time = lambda: real_time() - DAY
-class SetBack(real):
-    @classmethod
-    def now(cls, tz=None):
-        return real.fromtimestamp(real_time() - DAY, tz)
-datetime.datetime = SetBack
+DAY_SECONDS = 86400
+SET_BACK = f"""
+import time
+real, real_ns = time.time, time.time_ns
+time.time = lambda: real() - {DAY_SECONDS}
+time.time_ns = lambda: real_ns() - {DAY_SECONDS} * 10**9
 """
+"""What every process of Python runs before anything else: the clock that all rooms read is a day behind."""
 
 
-def test_a_clock_that_was_set_back_breaks_no_record_and_no_dossier(place: Place, tmp_path: Path) -> None:
+def test_a_clock_that_is_set_back_in_a_run_changes_no_weight_and_breaks_no_record(
+    finished: Finished, tmp_path: Path
+) -> None:
     """What happened later stays later by its number; the time is told as the clock told it."""
-    (tmp_path / "sitecustomize.py").write_text(SET_BACK)
-    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    named = [str(place.file), "--workspace", str(place.workspace), "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "testigo", "note", named[0], "the clock was wrong", *named[1:]],
-        env={**os.environ, "PYTHONPATH": paths}, text=True, capture_output=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert whole.testigo("dossier", *named).code == 0
+    place = finished.piloted.copy(tmp_path / "copy")
+    began = place.start("run", "--json", "--yes", stderr=subprocess.DEVNULL)
+    while began.poll() is None and not list(place.workspace.glob("runs/*/checkpoints/000003")):
+        time.sleep(0.005)
+    began.send_signal(signal.SIGTERM)
+    began.communicate()
+    assert began.returncode == 3
+    before = place.events()
+    for command in (["run", "--yes"], ["note", str(place.file), "the clock was wrong"], ["dossier"]):
+        told = a_day_before(place, *command, folder=tmp_path)
+        assert told.returncode == 0, told.stderr
     events = place.events()
-    note = next(event for event in events if event.kind == kinds.NOTE)
     assert [event.number for event in events] == [*range(1, len(events) + 1)]
-    assert note.time < events[note.number - 2].time
+    assert events[len(before)].time < events[0].time, "all that came later is told as earlier than the beginning"
+    started = [event for event in events if event.kind == kinds.RUN_STARTED]
+    assert len(started) == 2
+    assert started[1].time < started[0].time
+    assert whole.weights(place) == whole.weights(finished.place)
+    assert [line["update"] for line in place.steps(place.only_run)] == [*range(1, 31)]
     assert place.testigo("ledger verify", "--json").document == {"ok": True, "events": len(events), "faults": []}
     assert whole.testigo("verify", str(place.workspace / "dossier"), "--no-control", "--json").code == 0
     document = json.loads((place.workspace / "dossier" / "dossier.json").read_text())
-    assert not list(_negative_seconds(document))
+    assert not _negative_seconds(document)
     assert place.testigo("status", "--json").document["state"] == "completed"
+
+
+def a_day_before(place: Place, command: str, *options: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command, and all that it starts, whose clock is a day behind."""
+    (folder / "sitecustomize.py").write_text(SET_BACK)
+    paths = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    named = options if command == "note" else (str(place.file), *options)
+    return subprocess.run(
+        [sys.executable, "-m", "testigo", command, *named, "--workspace", str(place.workspace), "--json"],
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}, text=True, capture_output=True, check=False,
+    )  # fmt: skip
 
 
 def _negative_seconds(value: object, name: str = "") -> list[str]:

@@ -191,7 +191,7 @@ def test_a_base_that_needs_code_of_its_own_is_refused_and_the_code_is_not_run(co
     with_code(copy, "own")
     with pytest.raises(ModelError, match="code of its own") as refused:
         load_base(locate(f"path:{copy}"))
-    assert "trust_remote_code" not in str(refused.value), "there is no such option"
+    assert "declare model.trust_remote_code: true" in str(refused.value)
     assert not list(copy.parent.rglob("ran"))
 
 

@@ -25,7 +25,7 @@ def test_every_phase_of_a_class_head_is_sized(kind: str, method: str, texts: Tin
     lengths = read_lengths(campaign, lambda _: tiny.folder / "corpus")
     assert lengths.n_classes == 3
     assert lengths.pixels == ((3, 16, 16) if tiny is images else None)
-    configuration = source_of(campaign.model.base, relative_to=campaign.folder).configuration()
+    configuration = source_of(campaign).configuration()
     peaks = rehearse(campaign, configuration, worst(lengths, microbatch=2, accumulation=2, batch_size=4))
     missing = {"samples"} | ({"merge"} if method == "full" else set())
     assert tuple(peaks) == tuple(phase for phase in PHASES if phase not in missing)

@@ -106,6 +106,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"output_dtypes": {"bfloat16": 24, "float32": 4}},  # a base that stayed in bf16, beside an adapter in fp32
         {"precision": "bf16", "output_dtypes": {"bfloat16": 24, "float32": 4}},
     ),
+    "F122": ({"own_code": {"modeling_own.py": "ab" * 32}}, {"own_code": {}}),
     "F131": (  # C49
         {"head_labels": ("b", "a", "c")},
         {"head_labels": ("b", "a", "c"), "labels": ("b", "a", "c")},

@@ -156,6 +156,7 @@ HEALTHY: dict[type, Any] = {
         zero_loss=False,
         weights_intact=True,
         output_dtypes={"float32": 28},
+        own_code={},
     ),
     BackwardEvidence: BackwardEvidence(
         precision="fp32",

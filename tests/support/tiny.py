@@ -26,7 +26,7 @@ from transformers import (
 from testigo.campaign import Campaign, PlannedRun, load, run_id
 from testigo.corpus import Corpus, Row, build
 from testigo.encoding import EncodedRow
-from testigo.model.base import BaseFiles, locate
+from testigo.model.base import BaseFiles, base_of, locate
 from testigo.tasks import task_for
 from testigo.training.journal import read_lines
 from testigo.training.launchers.local import environment
@@ -177,7 +177,7 @@ class Tiny:
         """A frozen run of the campaign."""
         campaign = self.campaign(changes)
         planned = PlannedRun("control", seed, campaign)
-        base = locate(campaign.model.base, relative_to=self.folder)
+        base = base_of(campaign)
         made = RunSpec(
             run_id=run_id(planned, corpus=self.corpus.fingerprint, base=base.digest),
             variant="control",

@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from testigo.attach.bench import Bench
 from testigo.attach.rows import IGNORED, SeenRow, places_in_batch
 from testigo.gates.forward import ForwardEvidence
+from testigo.model.code import running_code
 from testigo.pilot.numbers import output_dtypes
 
 #: Two losses are the same when they differ by no more than this, relative to the larger of one nat and the loss.
@@ -49,6 +50,7 @@ def collect(bench: Bench) -> ForwardEvidence:
         evaluation_twice=apart,
         zero_loss=loss == 0.0,
         output_dtypes=None if logits is None else dict(dtypes),
+        own_code=running_code(bench.model, bench.trainer.processing_class),
     )
 
 

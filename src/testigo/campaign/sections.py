@@ -247,6 +247,9 @@ class Base(Section):
 
     base: Text
     """`hub:NAME@REVISION` (40 hex digits), `path:FOLDER` beside this file, or `package:NAME` (a Python package)."""
+    trust_remote_code: bool = False
+    """Run the Python files that the base brings (`auto_map`), after you have read them. They are hashed into the base's
+    digest. Without it such a base is refused, or loaded without them where transformers knows its architecture."""
     adapter: Adapter = Adapter()
     """What is trained."""
     head: Literal["auto", "new"] = "auto"

@@ -129,13 +129,13 @@ def _standing(path: Path, events: Sequence[Event]) -> Mapping[str, object] | Non
     from testigo.conductor.samples import last_answer
     from testigo.inspection.material import encoding_identity
     from testigo.ledger import kinds
-    from testigo.model.base import locate
+    from testigo.model.base import base_of
 
     built = _last(events, kinds.CORPUS_BUILT)
     if built is None:
         return None
     campaign = load_campaign(path)
-    corpus, base = built.body["fingerprint"], locate(campaign.model.base, relative_to=campaign.folder)
+    corpus, base = built.body["fingerprint"], base_of(campaign)
     return last_answer(events, corpus=corpus, encoding=encoding_identity(campaign, corpus=corpus, base=base.digest))
 
 

@@ -22,6 +22,10 @@ def verify(
     no_control: Annotated[
         bool, typer.Option("--no-control", help="Do not load the model to try the control inputs.")
     ] = False,
+    trusted: Annotated[
+        bool,
+        typer.Option("--trust-remote-code", help="Let the Python files run that the base brings; read them before."),
+    ] = False,
     key: Annotated[
         Path | None,
         typer.Option("--key", metavar="PUBLIC", help="The public key that must have signed the dossier (Ed25519)."),
@@ -35,7 +39,7 @@ def verify(
     Example: testigo verify orders.testigo/dossier
     """
     from testigo.dossier import in_fresh_process, verify_dossier
-    from testigo.dossier.control import base_at_hand
+    from testigo.dossier.control import base_at_hand, runs_own_code
 
     if not any((folder / name).is_file() for name in ("dossier.json", "SHA256SUMS", "testigo.json")):
         raise WorkspaceError(
@@ -46,7 +50,9 @@ def verify(
         )
     named = base or _named_base(folder)
     why = "--no-control" if no_control else "" if base else base_at_hand(named) if named else "give --base BASE"
-    control = None if why else in_fresh_process(named)
+    if not why and not trusted and runs_own_code(folder):
+        why = "the base brings code of its own: --trust-remote-code lets it run"
+    control = None if why else in_fresh_process(named, trusted=trusted)
     result = verify_dossier(folder, control=control, without_control=why, key=key)
     if as_json:
         print_json(result.to_json())

@@ -107,7 +107,7 @@ def _prove(grounds: Grounds, folder: Path) -> None:
     base = grounds.campaign.model.base
     if base.startswith("path:"):
         base = f"path:{(grounds.campaign.folder / base.removeprefix('path:')).resolve()}"
-    answer = in_fresh_process(base)(folder)
+    answer = in_fresh_process(base, trusted=grounds.campaign.model.trust_remote_code)(folder)
     if "ended_by" in answer:
         raise local.interrupted(answer["ended_by"], folder)
     if not answer.get("ok"):

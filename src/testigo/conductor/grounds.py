@@ -15,7 +15,7 @@ from testigo.corpus import Corpus, build
 from testigo.disk import read_lines
 from testigo.errors import VerificationFailed
 from testigo.ledger import Ledger, kinds
-from testigo.model.base import BaseFiles, locate
+from testigo.model.base import BaseFiles, base_of
 from testigo.tasks import Task, task_for
 from testigo.training.progress import ENDED_WELL
 from testigo.training.spec import RunSpec
@@ -39,7 +39,7 @@ class Grounds:
     @cached_property
     def base(self) -> BaseFiles:
         """The base on this disk, with its digest."""
-        return locate(self.campaign.model.base, relative_to=self.campaign.folder)
+        return base_of(self.campaign)
 
     @cached_property
     def corpus(self) -> Corpus:

@@ -61,6 +61,7 @@ def _card(record: Record) -> str:
         base_name=name,
         base_revision=revision,
         method=method_of(record),
+        own_code=", trust_remote_code=True" if record.adapter and record.adapter.base_code_sha256 else "",
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from testigo.dossier.files import read_json
 from testigo.errors import TestigoError
 from testigo.model.base import locate
 from testigo.training.launchers.local import environment
@@ -31,18 +32,30 @@ def base_at_hand(reference: str) -> str:
     return f"the base {reference} is not here: give it with --base"
 
 
-def in_fresh_process(base: str, *, timeout_seconds: float = 3600) -> ControlCheck:
+def runs_own_code(folder: Path) -> bool:
+    """Whether the adapter of a dossier, or an adapter, says that it was made with code which its base brought."""
+    for record in (folder / "adapter" / "testigo.json", folder / "testigo.json"):
+        told = read_json(record) or {}
+        base = told.get("base")
+        if isinstance(base, Mapping) and base.get("code_sha256"):
+            return True
+    return False
+
+
+def in_fresh_process(base: str, *, trusted: bool = False, timeout_seconds: float = 3600) -> ControlCheck:
     """A check that loads `base` with the adapter in a process of its own.
 
     Parameters
     ----------
     base
         As in the campaign file: `hub:NAME@REVISION`, `path:FOLDER` or `package:NAME`.
+    trusted
+        Whether the Python files that it brings may run.
     """
 
     def check(adapter: Path) -> Mapping[str, Any]:
         try:
-            locate(base)  # here, where a hub base may be fetched: the process itself is offline
+            locate(base, trusted=trusted)  # here, where a hub base may be fetched: the process itself is offline
         except TestigoError as error:
             return {
                 "ok": False,
@@ -50,6 +63,7 @@ def in_fresh_process(base: str, *, timeout_seconds: float = 3600) -> ControlChec
             }
         # -P: a folder that came with the dossier must not shadow our own modules.
         command = [sys.executable, "-P", "-m", "testigo.model.control", str(adapter), "--base", base]
+        command += ["--trust-remote-code"] if trusted else []
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=timeout_seconds, check=False, env=environment()

@@ -222,6 +222,7 @@ def _adapter(folder: Path) -> Adapter | None:
         base=words(base.get("name")),
         base_revision=words(base.get("revision")),
         base_weights_sha256=words(base.get("weights_sha256")),
+        base_code_sha256=words(base.get("code_sha256")),
         trained_tensors=len(bound.get("trained") or ()),
         control_rows=len(bound.get("control_inputs") or ()),
         files={str(name): str(digest) for name, digest in (hashes if isinstance(hashes, Mapping) else {}).items()},

@@ -342,6 +342,7 @@ class Adapter:
     base: str
     base_revision: str
     base_weights_sha256: str
+    base_code_sha256: str
     trained_tensors: int
     control_rows: int
     files: dict[str, str]

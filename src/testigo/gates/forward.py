@@ -45,6 +45,8 @@ class ForwardEvidence:
     """Whether weights have the same digest before and after they went to the device."""
     output_dtypes: dict[str, int] | None = None
     """How many outputs of layers with a weight matrix had which dtype, by its name in torch."""
+    own_code: dict[str, str] | None = None
+    """The Python files of the base by which the model and what reads its inputs are made, and their SHA-256."""
 
 
 _DTYPES = {"fp64": "float64", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -289,6 +291,24 @@ def computes_as_declared(evidence: ForwardEvidence) -> Finding | Passed:
     counts = ", ".join(f"{dtypes[name]} in {name}" for name in sorted(dtypes))
     seen = f"{declared} is declared; outputs of layers: {counts}"
     return found(seen) if others or own not in dtypes else passed(seen)
+
+
+@rule("F122", "runs-code-of-its-own", "note", phase="forward")
+def runs_known_code(evidence: ForwardEvidence) -> Finding | Passed:
+    """The model is made by the libraries' own code, and by none that came with its weights.
+
+    Why it matters: code that a base brings does whatever it likes with your rights: it reads, writes and sends. It is
+    also part of what the result rests on: other code with the same weights is another model.
+
+    What to do: read these files, and compare them after each change of the base; keep `model.trust_remote_code` for
+    bases that cannot be loaded without it.
+
+    Source: transformers asks for `trust_remote_code=True` before it runs them, and recommends an exact revision.
+    """
+    files = need(evidence.own_code, "where the model's code lies")
+    if not files:
+        return passed("no code came with the base")
+    return found("code of the base ran: " + ", ".join(f"{name} ({digest[:12]}…)" for name, digest in files.items()))
 
 
 def _knows_nothing(evidence: ForwardEvidence, loss: float, margin: float) -> bool:

@@ -68,6 +68,7 @@ REMEDIES: Mapping[str, str] = {
     "F112": "Find what draws random numbers in evaluation mode: a dropout that ignores `self.training`, or a module "
     "whose `train()` was overridden.",
     "F113": "Load the model again; update the driver; choose another machine.",
+    "F122": "Read these files; `trust_remote_code=True` let them run. Name an exact `revision` of the model.",
     "F121": "Compare `bf16` and `fp16` of the arguments with the `dtype` that the model was loaded in.",
     "B101": "Create the adapter with `get_peft_model`, or load it with `is_trainable=True`.",
     "B102": "Compare the lists with what sets `requires_grad` after the adapter was made; or declare what is meant: "

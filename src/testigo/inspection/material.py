@@ -81,7 +81,7 @@ def gather(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Material:
     configuration = load_config(base)
     labels = labels_of(campaign, corpus)
     if campaign.task.kind == "image-classification":
-        reader: Any = load_processor(base.folder)
+        reader: Any = load_processor(base.folder, trusted=base.is_trusted)
         pad_id = 0
     else:
         reader = load_tokenizer(base)

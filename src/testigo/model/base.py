@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from testigo.campaign import Campaign
 from testigo.disk import file_sha256
 from testigo.errors import ModelError
+from testigo.model.code import PYTHON, code_of
 
 _WEIGHTS = ("*.safetensors", "*.gguf")
 _DEFINING = ("config.json", "generation_config.json", "tokenizer*.json", "tokenizer.model", "vocab.*", "merges.txt",
@@ -21,34 +23,54 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.joblib")
 
 @dataclass(frozen=True)
 class BaseIdentity:
-    """What an adapter is bound to: name, exact revision, and the digest of its weight files."""
+    """What an adapter is bound to: name, exact revision, and the digest of its weight files.
+
+    `code_sha256` is that of the base's own code, where it is trusted; empty where none of it runs.
+    """
 
     name: str
     revision: str
     weights_sha256: str
+    code_sha256: str = ""
 
     def to_json(self) -> dict[str, str]:
-        """Plain values."""
-        return asdict(self)
+        """Plain values; of the code only where there is some."""
+        return {name: value for name, value in asdict(self).items() if value or name != "code_sha256"}
 
 
 @dataclass(frozen=True)
 class BaseFiles:
-    """A base on this disk. `digest` also covers configuration, tokenizer and template: all that changes a result."""
+    """A base on this disk. `digest` also covers configuration, tokenizer and template: all that changes a result.
+
+    `code` are its own Python files, where they are trusted: then they run, and are part of the digest.
+    """
 
     identity: BaseIdentity
     folder: Path
     gguf: str | None
     digest: str
+    code: tuple[str, ...] = ()
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the code that it brings may run."""
+        return bool(self.code)
 
 
-def locate(base: str, *, relative_to: Path = Path()) -> BaseFiles:
+def base_of(campaign: Campaign) -> BaseFiles:
+    """The base of a campaign on this disk, trusted as it declares: see `locate`."""
+    trusted = campaign.model.trust_remote_code
+    return locate(campaign.model.base, relative_to=campaign.folder, trusted=trusted)
+
+
+def locate(base: str, *, relative_to: Path = Path(), trusted: bool = False) -> BaseFiles:
     """Find the base that a campaign names and read its digest. Files are hashed by content; times play no part.
 
     Raises
     ------
     ModelError
-        When the folder, package or revision is missing, holds no weights, or holds only pickles.
+        When the folder, package or revision is missing, holds no weights, or holds only pickles; when it is `trusted`
+        and brings no code, or names code that lies elsewhere.
     """
     kind, _, rest = base.partition(":")
     if kind == "path":
@@ -60,12 +82,13 @@ def locate(base: str, *, relative_to: Path = Path()) -> BaseFiles:
                 where=f"model.base: {base} ({folder})",
                 action="correct the path; it is relative to the campaign file",
             )
-        return _read(folder, folder.name, revision="")
+        return _read(folder, folder.name, revision="", trusted=trusted)
     if kind == "package":
-        return _read(_package_folder(rest, base), rest, revision=_package_version(rest))
+        return _read(_package_folder(rest, base), rest, revision=_package_version(rest), trusted=trusted)
     if kind == "hub":
         name, _, revision = rest.partition("@")
-        return _read(_hub_folder(name, revision, base), name, revision=revision)
+        folder = _hub_folder(name, revision, base, code=(PYTHON,) if trusted else ())
+        return _read(folder, name, revision=revision, trusted=trusted)
     raise ModelError(
         expected="hub:NAME@REVISION, path:DIR or package:NAME",
         found=repr(base),
@@ -109,11 +132,12 @@ def _package_version(name: str) -> str:
         return version(name)
 
 
-def _hub_folder(name: str, revision: str, base: str) -> Path:
+def _hub_folder(name: str, revision: str, base: str, *, code: tuple[str, ...]) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        folder = snapshot_download(name, revision=revision, allow_patterns=[*_WEIGHTS, *_DEFINING, "*.index.json"])
+        wanted = [*_WEIGHTS, *_DEFINING, "*.index.json", *code]
+        folder = snapshot_download(name, revision=revision, allow_patterns=wanted)
     except Exception as error:
         raise ModelError(
             expected=f"the model {name} at revision {revision}, from the hub or its local cache",
@@ -124,7 +148,7 @@ def _hub_folder(name: str, revision: str, base: str) -> Path:
     return Path(folder)
 
 
-def _read(folder: Path, name: str, *, revision: str) -> BaseFiles:
+def _read(folder: Path, name: str, *, revision: str, trusted: bool) -> BaseFiles:
     weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.gguf"))
     if not weights:
         pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
@@ -144,8 +168,10 @@ def _read(folder: Path, name: str, *, revision: str) -> BaseFiles:
         )
     hashes = {path.name: file_sha256(path) for path in weights}
     defining = {path.name: file_sha256(path) for pattern in _DEFINING for path in sorted(folder.glob(pattern))}
-    identity = BaseIdentity(name, revision, _of_names(hashes))
-    return BaseFiles(identity, folder, ggufs[0] if ggufs else None, _of_names({**hashes, **defining}))
+    code = {name: file_sha256(folder / name) for name in code_of(folder)} if trusted else {}
+    identity = BaseIdentity(name, revision, _of_names(hashes), _of_names(code) if code else "")
+    whole = _of_names({**hashes, **defining, **code})
+    return BaseFiles(identity, folder, ggufs[0] if ggufs else None, whole, tuple(code))
 
 
 def _of_names(hashes: dict[str, str]) -> str:

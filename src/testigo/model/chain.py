@@ -24,7 +24,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from testigo.campaign import Campaign
 from testigo.errors import TestigoError
-from testigo.model.base import locate
+from testigo.model.base import base_of
 from testigo.model.device import device, driver_version, n_accelerators, synchronise
 
 GIB = 1 << 30
@@ -178,7 +178,7 @@ def _base(campaign: Campaign | None) -> Iterator[Link]:
     if campaign is None or campaign.model.base.startswith("hub:"):
         return
     try:
-        files = locate(campaign.model.base, relative_to=campaign.folder)
+        files = base_of(campaign)
     except TestigoError as error:
         yield Link("base", "-", campaign.model.base, error.problems[0].found)
         return

@@ -17,7 +17,7 @@ from testigo.model.load import load_processor
 from testigo.model.reproduction import ControlInput, Reproduction, reproduce, reproduce_classes
 
 
-def check_export(folder: Path, base: str, *, relative_to: Path = Path()) -> Reproduction:
+def check_export(folder: Path, base: str, *, relative_to: Path = Path(), trusted: bool = False) -> Reproduction:
     """Load an export on its base and reproduce its control inputs.
 
     Raises
@@ -29,10 +29,11 @@ def check_export(folder: Path, base: str, *, relative_to: Path = Path()) -> Repr
     """
     kept = read_record(folder)
     # in the numbers in which the outputs were recorded, where the accelerator is that this process finds
-    model = load_export(folder, locate(base, relative_to=relative_to), dtype=getattr(torch, kept["dtype"])).to(device())
+    files = locate(base, relative_to=relative_to, trusted=trusted)
+    model = load_export(folder, files, dtype=getattr(torch, kept["dtype"])).to(device())
     inputs = [ControlInput.from_json(plain) for plain in kept["control_inputs"]]
     if "head" in kept:
-        processor = load_processor(folder) if kept["head"]["reads"] == "image" else None
+        processor = load_processor(folder, trusted=trusted) if kept["head"]["reads"] == "image" else None
         return reproduce_classes(model, inputs, processor)
     return reproduce(model, inputs, stop_ids=kept["stop_ids"], max_new_tokens=kept["max_new_tokens"])
 
@@ -42,9 +43,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="testigo.model.control")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--base", required=True)
+    parser.add_argument("--trust-remote-code", action="store_true", dest="trusted")
     options = parser.parse_args(arguments)
     try:
-        result = check_export(options.folder, options.base)
+        result = check_export(options.folder, options.base, trusted=options.trusted)
     except VerificationFailed as error:
         print(json.dumps({"ok": False, "outputs_equal": 0, "control_rows": 0, "faults": [str(error)]}))
         return error.exit_code

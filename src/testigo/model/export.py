@@ -97,7 +97,9 @@ def export(
             **_head_record(loaded),
             **({"embedding_rows": resized} if resized else {}),
             "control_inputs": [c.to_json() for c in inputs],
-            "sha256": {path.name: file_sha256(path) for path in sorted(aside.iterdir())},
+            "sha256": {
+                p.relative_to(aside).as_posix(): file_sha256(p) for p in sorted(aside.rglob("*")) if p.is_file()
+            },
         }
         (aside / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
         aside.rename(folder)
@@ -157,6 +159,10 @@ def _save(model: Any, loaded: Loaded, folder: Path, stop_ids: Sequence[int]) -> 
         # The folder that we loaded from means nothing to others; the base's own name and revision do.
         settings.base_model_name_or_path = loaded.files.identity.name
         settings.revision = loaded.files.identity.revision or None
+    else:
+        for name in loaded.files.code:  # a whole model needs it wherever it is loaded; an adapter's base brings it
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(loaded.files.folder / name, folder / name)
     model.save_pretrained(folder, **own)
     (folder / "README.md").unlink(missing_ok=True)  # peft's empty card; the dossier writes a full one
     if loaded.head:
@@ -211,21 +217,26 @@ def load_export(folder: Path, files: BaseFiles, *, dtype: torch.dtype = torch.fl
     Raises
     ------
     ModelError
-        When the base's weights are not those that the adapter is bound to, or when a tensor did not arrive.
+        When the base's weights, or the code that it brings, are not those that the export is bound to, or when a tensor
+        did not arrive.
     """
     record = read_record(folder)
     bound = record["base"]
-    if record["kind"] == "adapter" and files.identity.weights_sha256 != bound["weights_sha256"]:
+    whole = record["kind"] == "model"
+    if whole:
+        from testigo.model.base import locate
+
+        files = locate(f"path:{folder.resolve()}", trusted=files.is_trusted)
+    _refuse_other_code(files, bound.get("code_sha256", ""), folder)
+    if not whole and files.identity.weights_sha256 != bound["weights_sha256"]:
         raise ModelError(
             expected=f"the base {bound['name']} {bound['revision']} with weights {bound['weights_sha256'][:12]}…",
             found=f"{files.identity.name} {files.identity.revision} with weights {files.identity.weights_sha256[:12]}…",
             where=str(folder),
             action="load the adapter on the base that it was trained on",
         )
-    if record["kind"] == "model":
-        from testigo.model.base import locate
-
-        return load_base(locate(f"path:{folder.resolve()}"), dtype=dtype, head=_head_of(record)).model
+    if whole:
+        return load_base(files, dtype=dtype, head=_head_of(record)).model
     loaded = load_base(files, dtype=dtype, head=_head_of(record))
     resized = record.get("embedding_rows")
     if resized:
@@ -250,6 +261,18 @@ def load_export(folder: Path, files: BaseFiles, *, dtype: torch.dtype = torch.fl
             action="check that names in the file are those that peft writes, then export again",
         )
     return model
+
+
+def _refuse_other_code(files: BaseFiles, bound: str, folder: Path) -> None:
+    """Code runs where it is trusted, and is the code that the export was made with."""
+    if files.identity.code_sha256 != bound:
+        names = {"": "none that is trusted"}
+        raise ModelError(
+            expected=names.get(bound, f"the base's own code with digest {bound[:12]}…"),
+            found=names.get(files.identity.code_sha256, f"code with digest {files.identity.code_sha256[:12]}…"),
+            where=str(folder),
+            action="load it with the code that it was trained with, trusted as it was then",
+        )
 
 
 def _head_of(record: Mapping[str, Any]) -> Head | None:

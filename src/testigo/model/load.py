@@ -18,6 +18,7 @@ from transformers.utils import logging as transformers_logging
 from testigo.disk import file_sha256
 from testigo.errors import ModelError
 from testigo.model.base import BaseFiles
+from testigo.model.code import names_own_code
 from testigo.model.device import random_state_kept
 from testigo.model.head import Head, begin_anew, head_modules, is_of_head, keep_statistics
 
@@ -59,9 +60,9 @@ def load_config(files: BaseFiles) -> Any:
         When it is missing or unknown.
     """
     folder, options = _readable(files)
-    refuse_own_code(folder)
+    refuse_own_code(files)
     try:
-        return AutoConfig.from_pretrained(folder, trust_remote_code=False, **options)
+        return AutoConfig.from_pretrained(folder, trust_remote_code=files.is_trusted, **options)
     except Exception as error:
         raise ModelError(
             expected="a model configuration that transformers knows",
@@ -71,8 +72,8 @@ def load_config(files: BaseFiles) -> Any:
         ) from error
 
 
-def refuse_own_code(folder: Path) -> None:
-    """Refuse a base that needs Python files of its own to be understood: they would run here, unseen.
+def refuse_own_code(files: BaseFiles) -> None:
+    """Refuse a base that needs Python files of its own to be understood, and is not trusted: they would run unseen.
 
     One that brings such files beside an architecture that transformers knows is loaded without them.
 
@@ -81,16 +82,14 @@ def refuse_own_code(folder: Path) -> None:
     ModelError
         When transformers does not know its architecture.
     """
-    try:
-        told = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return  # told by whoever reads it
-    if isinstance(told, dict) and told.get("auto_map") and str(told.get("model_type")) not in CONFIG_MAPPING:
+    kind = names_own_code(files.folder)
+    if kind and not files.is_trusted and kind not in CONFIG_MAPPING:
         raise ModelError(
             expected="a model whose architecture transformers knows",
             found="one that brings code of its own (auto_map), which would run when it is loaded",
-            where=str(folder / "config.json"),
-            action="choose a base of a known architecture, or a newer transformers that knows this one",
+            where=str(files.folder / "config.json"),
+            action="choose a base of a known architecture; or read its Python files, and declare "
+            "model.trust_remote_code: true to let them run",
         )
 
 
@@ -104,7 +103,7 @@ def load_tokenizer(files: BaseFiles) -> Any:
     """
     folder, options = _readable(files)
     try:
-        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **options)
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=files.is_trusted, **options)
     except Exception as error:
         raise ModelError(
             expected="a tokenizer beside the weights",
@@ -114,7 +113,7 @@ def load_tokenizer(files: BaseFiles) -> Any:
         ) from error
 
 
-def load_processor(folder: Path) -> Any:
+def load_processor(folder: Path, *, trusted: bool = False) -> Any:
     """A base's own image processor, on Pillow: the same numbers on every machine.
 
     Raises
@@ -123,7 +122,7 @@ def load_processor(folder: Path) -> Any:
         When there is none.
     """
     try:
-        return AutoImageProcessor.from_pretrained(folder, trust_remote_code=False, backend="pil")
+        return AutoImageProcessor.from_pretrained(folder, trust_remote_code=trusted, backend="pil")
     except Exception as error:
         raise ModelError(
             expected="an image processor (preprocessor_config.json) beside the weights",
@@ -147,7 +146,7 @@ def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32, head: Hea
     """
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
-    refuse_own_code(files.folder)
+    refuse_own_code(files)
     if head is not None:
         return _load_with_head(files, dtype, head)
     tokenizer = load_tokenizer(files)
@@ -164,7 +163,7 @@ def pad_id_of(tokenizer: Any) -> int:
 
 def _load_with_head(files: BaseFiles, dtype: torch.dtype, head: Head) -> Loaded:
     tokenizer = load_tokenizer(files) if head.reads == "text" else None
-    processor = load_processor(files.folder) if head.reads == "image" else None
+    processor = load_processor(files.folder, trusted=files.is_trusted) if head.reads == "image" else None
     configuration = load_config(files)
     new = head.configure(configuration)
     if tokenizer is not None:
@@ -198,7 +197,7 @@ def _from_pretrained(
         model, report = auto_class.from_pretrained(
             _trainable_folder(files),
             dtype=dtype,
-            trust_remote_code=False,
+            trust_remote_code=files.is_trusted,
             use_safetensors=True,
             output_loading_info=True,
             **own,

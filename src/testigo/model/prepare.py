@@ -14,7 +14,7 @@ from torch import nn
 from testigo.campaign import Campaign
 from testigo.errors import ModelError
 from testigo.model.adapter import attach, trained_parameters
-from testigo.model.base import locate
+from testigo.model.base import base_of
 from testigo.model.head import Head
 from testigo.model.load import Loaded, dtype_of, load_base
 from testigo.model.sharding import like
@@ -46,7 +46,7 @@ def load_exactly(
     ModelError
         When the base on disk is not the one of the record, or when trained tensors do not fit by name and shape.
     """
-    files = locate(settings.model.base, relative_to=settings.folder)
+    files = base_of(settings)
     if files.digest != digest:
         raise ModelError(
             expected=f"the base with digest {digest[:12]}…, as recorded",

@@ -54,7 +54,11 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
     config = load_config(base)
     head = head_of(campaign, labels_of(campaign, corpus))
     new_head = head is not None and head.is_new(config)
-    reader = load_processor(base.folder) if head is not None and head.reads == "image" else load_tokenizer(base)
+    reader = (
+        load_processor(base.folder, trusted=base.is_trusted)
+        if head is not None and head.reads == "image"
+        else load_tokenizer(base)
+    )
     encoder = encoder_for(campaign, reader, config, labels=head.labels if head else (), images=corpus.folder)
     raw = {split: corpus.rows(split) for split in SPLITS}
     encoded: dict[str, tuple[Any, ...]] = {}

@@ -15,6 +15,7 @@ from testigo.encoding import ClassEncoder, ImageEncoder, Labelled, LabelledRow, 
 from testigo.gates.classes import ClassesEvidence
 from testigo.gates.data import DataEvidence
 from testigo.gates.forward import ForwardEvidence
+from testigo.model.code import running_code
 from testigo.model.digest import weights_sha256
 from testigo.model.head import are_names
 from testigo.pilot import class_texts
@@ -173,6 +174,7 @@ def forward(bench: Any, *, weights_before: str) -> ForwardEvidence:
         zero_loss=loss == 0.0,
         weights_intact=weights_sha256(dict(model.named_parameters())) == weights_before,
         output_dtypes=dict(dtypes),
+        own_code=running_code(model, bench.loaded.tokenizer, bench.loaded.processor),
     )
 
 

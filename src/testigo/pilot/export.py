@@ -111,8 +111,9 @@ def _in_a_fresh_process(folder: Path, bench: Bench) -> dict[str, Any]:
     base = settings.model.base
     if base.startswith("path:"):
         base = f"path:{(settings.folder / base.removeprefix('path:')).resolve()}"
+    trusted = ["--trust-remote-code"] if settings.model.trust_remote_code else []
     done = subprocess.run(
-        [sys.executable, "-m", "testigo.model.control", str(folder), "--base", base],
+        [sys.executable, "-m", "testigo.model.control", str(folder), "--base", base, *trusted],
         capture_output=True,
         env=environment(),
         text=True,

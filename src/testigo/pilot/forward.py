@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy, log_softmax
 
 from testigo.encoding import EncodedRow
 from testigo.gates.forward import ForwardEvidence
+from testigo.model.code import running_code
 from testigo.model.digest import weights_sha256
 from testigo.pilot.bench import Bench
 from testigo.pilot.numbers import output_dtypes
@@ -51,6 +52,7 @@ def collect(bench: Bench, *, weights_before: str) -> ForwardEvidence:
         zero_loss=float(cross_entropy(together, targets)) == 0.0,
         weights_intact=weights_sha256(dict(model.named_parameters())) == weights_before,
         output_dtypes=dict(dtypes),
+        own_code=running_code(model, bench.loaded.tokenizer, bench.loaded.processor),
     )
 
 

@@ -16,7 +16,7 @@ from transformers.utils import logging as transformers_logging
 from testigo.campaign import Campaign
 from testigo.errors import ModelError
 from testigo.model.adapter import attach
-from testigo.model.base import locate
+from testigo.model.base import base_of
 from testigo.model.head import head_modules, keep_statistics
 from testigo.model.load import dtype_of, load_processor
 from testigo.model.prepare import head_of
@@ -28,6 +28,7 @@ class Source:
 
     name: str
     options: dict[str, str]
+    trusted: bool = False
 
     def configuration(self) -> Any:
         """The architecture's configuration."""
@@ -40,14 +41,14 @@ class Source:
     def reader(self, campaign: Campaign) -> Any:
         """What makes tensors of the campaign's rows: the base's own tokenizer or image processor."""
         if campaign.task.kind == "image-classification":
-            return load_processor(Path(self.name))
+            return load_processor(Path(self.name), trusted=self.trusted)
         return self.tokenizer()
 
     def _ask(self, kind: Any, expected: str) -> Any:
         transformers_logging.set_verbosity_error()
         transformers_logging.disable_progress_bar()
         try:
-            return kind.from_pretrained(self.name, trust_remote_code=False, **self.options)
+            return kind.from_pretrained(self.name, trust_remote_code=self.trusted, **self.options)
         except Exception as error:
             raise ModelError(
                 expected=expected,
@@ -57,7 +58,7 @@ class Source:
             ) from error
 
 
-def source_of(base: str, *, relative_to: Path) -> Source:
+def source_of(campaign: Campaign) -> Source:
     """Where a base's configuration lies. Of a hub base only configuration and tokenizer are fetched.
 
     Raises
@@ -65,15 +66,16 @@ def source_of(base: str, *, relative_to: Path) -> Source:
     ModelError
         When the base cannot be found.
     """
+    base, relative_to, trusted = campaign.model.base, campaign.folder, campaign.model.trust_remote_code
     kind, _, rest = base.partition(":")
     if kind == "hub":
         name, _, revision = rest.partition("@")
-        return Source(name, {"revision": revision})
+        return Source(name, {"revision": revision}, trusted)
     if kind == "path" and ((relative_to / rest) / "config.json").is_file():
-        return Source(str((relative_to / rest).resolve()), {})
-    files = locate(base, relative_to=relative_to)
+        return Source(str((relative_to / rest).resolve()), {}, trusted)
+    files = base_of(campaign)
     if files.gguf is None:
-        return Source(str(files.folder), {})
+        return Source(str(files.folder), {}, trusted)
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "testigo" / "bases"
     kept = cache / files.identity.weights_sha256  # where the loading of a GGUF base leaves it dequantised
     if (kept / "config.json").is_file():
@@ -93,7 +95,9 @@ def shape(campaign: Campaign, configuration: Any, *, adapted: bool, n_classes: i
         if head.reads == "text" and configuration.get_text_config().pad_token_id is None:
             configuration.get_text_config().pad_token_id = 0
     with torch.device("meta"):
-        model: nn.Module = auto_class.from_config(configuration, dtype=dtype)
+        model: nn.Module = auto_class.from_config(
+            configuration, dtype=dtype, trust_remote_code=campaign.model.trust_remote_code
+        )
         modules = () if head is None else head_modules(model)
         if head is not None:
             keep_statistics(model)

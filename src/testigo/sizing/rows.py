@@ -32,7 +32,7 @@ def read_lengths(campaign: Campaign, folder_for: Callable[[str], Path]) -> RowLe
     """
     task = task_for(campaign)
     corpus = build(campaign, folder_for, lambda row: task.problems(row.fields))
-    source = source_of(campaign.model.base, relative_to=campaign.folder)
+    source = source_of(campaign)
     labels = labels_of(campaign, corpus)
     encoder: Any = encoder_for(
         campaign, source.reader(campaign), source.configuration(), labels=labels, images=corpus.folder

@@ -71,7 +71,7 @@ def sheet(
     ModelError
         When the base's configuration is not found.
     """
-    configuration = source_of(campaign.model.base, relative_to=campaign.folder).configuration()
+    configuration = source_of(campaign).configuration()
     bench = Bench(campaign, configuration, lengths, progress)
     terms = terms_of(measured)
     return tuple(_choice(bench, terms, name, n_bytes) for name, n_bytes in gpus.items())

@@ -184,7 +184,7 @@ def size(
     ModelError
         When the base's configuration is not found.
     """
-    configuration = source_of(campaign.model.base, relative_to=campaign.folder).configuration()
+    configuration = source_of(campaign).configuration()
     bench = Bench(campaign, configuration, lengths, progress)
     terms = terms_of(measured)
     progress("an update and validation with rows of median length")

@@ -2,14 +2,17 @@
 
 ``python tests/campaigns/kill/kills.py N [SEED] [--cold]`` kills N times, in as many campaigns as that takes, every
 other one trained by two processes, and compares each one's weights with those of a campaign that was never killed.
+``kills.py --planned FILE.json`` does to one campaign what a test planned.
 
 A kill costs a start of what it ended, most of which is loading torch: processes are begun with that done (`warm`),
-unless `--cold` asks for those that a user starts. The tests kill a few of these.
+unless `--cold` asks for those that a user starts. The tests kill a few of both.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
+import json
 import os
 import random
 import shutil
@@ -18,9 +21,10 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +41,8 @@ AHEAD = 4
 PROCESSES: dict[int, dict[str, Any]] = {1: {}, 2: {"machine": {"processes": 2}}}
 """By how many processes a campaign is trained, and what its file says then."""
 GIVE_UP_SECONDS = 1800.0
+STOP_SECONDS = 30.0
+"""The promise: so long after a signal a campaign has ended, as interrupted."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,15 @@ class Kill:
     phase: str
     after: float
     whom: str
+
+    @property
+    def is_kill(self) -> bool:
+        """Whether it is a SIGKILL, and no signal that is heard."""
+        return self.whom not in ASKED
+
+    def __str__(self) -> str:
+        what = f"SIGKILL to {self.whom}" if self.is_kill else f"{ASKED[self.whom].name} to the conductor"
+        return f"{what}, {self.after:.3f} s into {self.phase}"
 
 
 PATTERNS = {
@@ -128,29 +143,41 @@ def _at(kill: tuple[str, int]) -> int:
 
 @dataclass(frozen=True)
 class Survived:
-    """How often a campaign really was killed until it came to its end, and all that it then said."""
+    """How often a campaign really was killed until it came to its end, and what it then did and said.
+
+    `stop_seconds` is how long each signal that is heard took to end it.
+    """
 
     killed: tuple[Kill, ...]
     exit_codes: tuple[int, ...]
+    stop_seconds: tuple[float, ...]
     said: str
 
 
-def survive(place: Place, kills: Sequence[Kill], say: Callable[[str], object] = lambda text: None) -> Survived:
+def survive(place: Place, kills: Sequence[Kill], tell: Callable[[Kill, int], object] = lambda *_: None) -> Survived:
     """Run a campaign to its end, killed on the way. A kill whose phase is over when it would come does not happen."""
-    waiting, killed, codes, said = list(kills), [], [], []
+    waiting, killed, codes, seconds, said = list(kills), [], [], [], []
     while True:
         process = place.start("run", "--json", "--yes")
         done = kill_once(process.pid, place.workspace, waiting)
+        began = time.monotonic()
         out, err = process.communicate(timeout=GIVE_UP_SECONDS)
         codes.append(process.returncode)
         said.append(err)
-        killed += done
-        say(f"  {done[0] if done else 'no kill'}: exit code {process.returncode}")
+        assert "Traceback" not in err, err
         if not done:
             assert process.returncode == 0, f"exit code {process.returncode}\n{out}\n{err}"
-            return Survived(tuple(killed), tuple(codes), "".join(said))
-        assert process.returncode in (-signal.SIGKILL, 0, 3), f"exit code {process.returncode}\n{out}\n{err}"
-        assert "Traceback" not in err, err
+            return Survived(tuple(killed), tuple(codes), tuple(seconds), "".join(said))
+        (kill,) = done
+        if not kill.is_kill:
+            seconds.append(time.monotonic() - began)
+            assert seconds[-1] < STOP_SECONDS, f"{kill}: it ended after {seconds[-1]:.0f} s\n{err}"
+        # 0 where it had ended before; a conductor whose worker was killed is interrupted
+        assert process.returncode in ((-signal.SIGKILL, 3, 0) if kill.is_kill else (3, 0)), (
+            f"{kill}: exit code {process.returncode}\n{out}\n{err}"
+        )
+        killed.append(kill)
+        tell(kill, process.returncode)
 
 
 def kill_once(pid: int, workspace: Path, waiting: list[Kill]) -> list[Kill]:
@@ -242,43 +269,107 @@ def apart(work: Callable[[], None]) -> None:
     assert status == 0, "the campaign did not end as one that was never killed"
 
 
+@dataclass
+class Tally:
+    """How far the killing is, for whoever waits for it."""
+
+    n_kills: int
+    began: float = field(default_factory=time.monotonic)
+    killed: list[Kill] = field(default_factory=list)
+    heard: list[Kill] = field(default_factory=list)
+    stop_seconds: list[float] = field(default_factory=list)
+    by_processes: Counter[int] = field(default_factory=Counter)
+    n_campaigns: int = 0
+
+    def tell(self, kill: Kill, exit_code: int) -> None:
+        """One interruption, what came of it, and the time left."""
+        (self.killed if kill.is_kill else self.heard).append(kill)
+        elapsed = time.monotonic() - self.began
+        left = elapsed / max(1, len(self.killed)) * max(0, self.n_kills - len(self.killed))
+        far = f"{len(self.killed)} of {self.n_kills} kills, {_in_words(elapsed)}, about {_in_words(left)} left"
+        print(f"  {far}: {kill}; exit code {exit_code}", flush=True)
+
+    def summary(self) -> str:
+        """What was done and found, when all went well."""
+        phases = Counter(next(n for n in ("ledger", *PATTERNS) if k.phase.startswith(n)) for k in self.killed)
+        heard = ""
+        if self.stop_seconds:
+            heard = f", at most {max(self.stop_seconds):.1f} s after it (promised: {STOP_SECONDS:.0f})"
+        return "\n".join([
+            "",
+            f"{len(self.killed)} kills in {self.n_campaigns} campaigns, {_in_words(time.monotonic() - self.began)}: "
+            f"{self.by_processes[1]} with one process, {self.by_processes[2]} with two",
+            f"  in:    {', '.join(f'{name} {n}' for name, n in phases.most_common())}",
+            f"  whom:  {', '.join(f'{who} {n}' for who, n in Counter(k.whom for k in self.killed).most_common())}",
+            f"  heard: {len(self.heard)} SIGINT and SIGTERM ended a campaign as interrupted{heard}",
+            "Each campaign went on and ended with the weights of one that nobody killed, bit for bit; every ledger",
+            "verifies, every run is there with all of its updates, every dossier verifies, nothing half-made is left.",
+        ])  # fmt: skip
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
 def main(n_kills: int, seed: int) -> None:
-    """Kill, and say how it went."""
+    """Kill, tell how far it is, and say how it went. The folder of a campaign that failed stays."""
     import whole
 
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        expected: dict[int, tuple[str, str]] = {}
-        for processes, changes in PROCESSES.items():
-            reference = whole.make(Path(folder) / f"reference {processes}", changes)
-            survive(reference, [])
-            expected[processes] = whole.weights(reference)
-        n_killed = dict.fromkeys(PROCESSES, 0)
-        numbers = itertools.count(1)
-        while sum(n_killed.values()) < n_kills:
-            number = next(numbers)
-            processes = 1 + number % 2
-            planned = random_kills(random.Random(f"{seed} {number}"))
-            print(f"campaign {number}, {processes} processes", flush=True)
-            place = whole.make(Path(folder) / str(number), PROCESSES[processes])
-            killed = survive(place, planned, lambda text: print(text, flush=True)).killed
-            n_killed[processes] += sum(kill.whom not in ASKED for kill in killed)
-            apart(lambda made=place, own=expected[processes]: check_whole(made, own, N_UPDATES))
-            shutil.rmtree(place.folder)
-            print(f"  killed {sum(n_killed.values())} times in {time.monotonic() - began:.0f} s", flush=True)
-    print(
-        f"killed {n_killed[1]} times plain and {n_killed[2]} times with two processes, in {number} campaigns: "
-        "the same weights each time, bit for bit; every ledger verifies, no run is missing"
-    )
+    folder = Path(tempfile.mkdtemp(prefix="kills-"))
+    print(f"{n_kills} kills, seed {seed}, in {folder}", flush=True)
+    expected: dict[int, tuple[str, str]] = {}
+    for processes, changes in PROCESSES.items():
+        print(f"a campaign that nobody kills, {processes} process{'es' if processes > 1 else ''}", flush=True)
+        reference = whole.make(folder / f"reference {processes}", changes)
+        survive(reference, [])
+        expected[processes] = whole.weights(reference)
+    tally = Tally(n_kills)
+    for number in itertools.count(1):
+        processes = 1 + number % 2
+        planned = random_kills(random.Random(f"{seed} {number}"))
+        print(f"campaign {number}, {processes} process{'es' if processes > 1 else ''}", flush=True)
+        place = whole.make(folder / str(number), PROCESSES[processes])
+        survived = survive(place, planned, tally.tell)
+        apart(lambda made=place, own=expected[processes]: check_whole(made, own, N_UPDATES))
+        tally.n_campaigns += 1
+        tally.by_processes[processes] += sum(kill.is_kill for kill in survived.killed)
+        tally.stop_seconds += survived.stop_seconds
+        shutil.rmtree(place.folder)
+        if len(tally.killed) >= n_kills:
+            break
+    shutil.rmtree(folder)
+    print(tally.summary())
+
+
+def as_planned(file: Path) -> None:
+    """What a test planned: the campaign's folder, its kills, and the weights that it has to end with.
+
+    What really happened is written into the same file.
+    """
+    from whole import Place
+
+    plan = json.loads(file.read_text())
+    place = Place(Path(plan["folder"]))
+    survived = survive(place, [Kill(**kill) for kill in plan["kills"]])
+    apart(lambda: check_whole(place, tuple(plan["expected"]), N_UPDATES))
+    file.write_text(json.dumps(asdict(survived)))
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     os.environ |= {"TOKENIZERS_PARALLELISM": "false"}  # threads are not forked
-    if "--cold" not in sys.argv:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("n_kills", type=int, nargs="?", default=100, metavar="N")
+    parser.add_argument("seed", type=int, nargs="?", default=0, metavar="SEED")
+    parser.add_argument("--cold", action="store_true", help="start processes as a user does")
+    parser.add_argument("--planned", type=Path, metavar="FILE", help="one campaign, as a test planned")
+    asked = parser.parse_args()
+    if not asked.cold:
         import warm
 
         warm.begin()
-    n_kills, seed, *_ = [*(int(given) for given in sys.argv[1:] if given.isdigit()), 0]
-    main(n_kills, seed)
+    if asked.planned:
+        as_planned(asked.planned)
+    else:
+        main(asked.n_kills, asked.seed)

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,37 +18,62 @@ from testigo.training.launchers.local import environment
 
 if TYPE_CHECKING:
     from tiny import Tiny
-    from whole import Finished
+    from whole import Finished, Place
 
 SEED = 20261130
 
 
-def test_a_campaign_killed_in_each_of_its_phases_ends_bit_for_bit_as_one_never_killed(
+def test_a_campaign_killed_and_stopped_in_each_of_its_phases_ends_bit_for_bit_as_one_never_killed(
     finished: Finished, tmp_path: Path
 ) -> None:  # C31, C36, C38
+    """Each phase is interrupted; what is killed, and what is asked to end, changes places with the seed."""
     import whole
 
     generator = random.Random(SEED)
-    inside = sorted(generator.sample(range(2, 29), 2))
+    inside = sorted(generator.sample(range(2, 29), 3))
     phases = (
-        "baseline",
-        generator.choice(("pilot forward", "pilot overfit", "pilot export", "pilot resume")),
-        f"training {inside[0]}",
-        f"saving {inside[1]}",
-        generator.choice(("ledger training 30", "evaluating")),
-        generator.choice(("exporting", "proving", "dossier")),
-    )
-    whom = list(kills.WHOM)
+        "corpus", "baseline", generator.choice(("pilot forward", "pilot overfit", "pilot export")), "pilot resume",
+        f"training {inside[0]}", f"saving {inside[1]}", f"validating {kills._validated(inside[2])}",
+        generator.choice(("ledger training 30", "evaluating")), "exporting", generator.choice(("proving", "dossier")),
+    )  # fmt: skip
+    whom = [*kills.WHOM, *kills.ASKED, "all", "ended"]
     generator.shuffle(whom)
-    planned = [
-        kills.Kill(phase, min(kills.kill_in(phase, generator).after, 2.0), who)
-        for phase, who in zip(phases, whom, strict=True)
-    ]
     place = whole.make(tmp_path / "killed")
-    survived = kills.survive(place, planned)
+    survived = interrupted(place, list(zip(phases, whom, strict=True)), finished, generator)
     # On a busy machine a phase may be over before its kill comes: that kill does not happen then.
-    assert len(survived.killed) >= len(planned) // 2, survived
-    kills.check_whole(place, whole.weights(finished.place), kills.N_UPDATES)
+    assert len(survived["killed"]) >= len(phases) // 2, survived
+    assert {kill["whom"] for kill in survived["killed"]} & {*kills.ASKED}, "and some are asked to end, within 30 s"
+    assert len(survived["exit_codes"]) == len(survived["killed"]) + 1
+
+
+def test_a_campaign_whose_processes_start_cold_as_a_users_do_ends_bit_for_bit_too(
+    finished: Finished, tmp_path: Path
+) -> None:
+    generator = random.Random(SEED)
+    place = finished.piloted.copy(tmp_path / "cold")
+    planned = [(f"training {generator.randint(3, 9)}", "all"), ("exporting", "conductor")]
+    survived = interrupted(place, planned, finished, generator, "--cold")
+    assert survived["killed"], survived
+
+
+def interrupted(
+    place: Place, planned: list[tuple[str, str]], finished: Finished, generator: random.Random, *options: str
+) -> dict[str, Any]:
+    """What came of kills in some phases of a campaign, each of somebody, in processes that begin warm or cold."""
+    import whole
+
+    instants = [(phase, min(kills.kill_in(phase, generator).after, 2.0), who) for phase, who in planned]
+    plan = place.folder.with_name("plan.json")
+    plan.write_text(json.dumps({
+        "folder": str(place.folder), "expected": whole.weights(finished.place),
+        "kills": [asdict(kills.Kill(*instant)) for instant in instants],
+    }))  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, kills.__file__, "--planned", str(plan), *options], text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    came_of_it: dict[str, Any] = json.loads(plan.read_text())
+    return came_of_it
 
 
 LONG = {
@@ -68,8 +94,10 @@ def test_a_run_of_two_processes_killed_anywhere_ends_bit_for_bit_as_one_never_ki
     for folder in (straight, killed):
         spec.write(folder)
     assert _started(straight).wait() == 0
-    phases = (f"training {generator.randint(3, 9)}", f"saving {generator.randint(14, 28)}", "validating 40")
-    for phase, who in zip(phases, ("youngest", "all", "conductor"), strict=True):
+    for phase, who in (
+        (f"training {generator.randint(3, 9)}", "youngest"),
+        (f"saving {generator.randint(14, 28)}", "all"),
+    ):
         process = _started(killed)
         kill = kills.Kill(phase, kills.kill_in(phase, generator).after, who)
         kills.kill_once(process.pid, tmp_path / "killed", [kill])
