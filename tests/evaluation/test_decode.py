@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, GPT2Config
 
-from testigo.evaluation.decode import decode_all
+from testigo.evaluation.decode import decode_all, room_of
 
 if TYPE_CHECKING:
     from tiny import Tiny
@@ -139,6 +139,35 @@ def test_the_next_prompt_takes_the_slot_of_a_row_that_ended(models: dict[str, An
     total = sum(max(len(ids) - (stop == "length"), 0) for ids, stop in alone)
     assert sum(steps) == total  # no step is spent on a row that is done
     assert len({len(ids) for ids, _ in alone}) > 1
+
+
+@settings(max_examples=200)
+@given(
+    n_asked=st.integers(1, 400),
+    batch_size=st.integers(1, 64),
+    n_prefix=st.integers(0, 3000),
+    n_rest=st.integers(1, 300),
+    limit=st.integers(2, 300),
+)
+def test_more_rows_at_once_take_no_more_memory_than_one_batch_in_one_pass(
+    n_asked: int, batch_size: int, n_prefix: int, n_rest: int, limit: int
+) -> None:
+    slots, read = room_of(n_asked, batch_size, n_prefix + n_rest, n_rest + limit)
+    places = slots * (n_rest + limit) + read * (n_prefix + n_rest)
+    assert places <= min(n_asked, batch_size) * (n_rest + limit + n_prefix + n_rest) or read == 1 == batch_size
+    assert min(n_asked, batch_size) <= slots <= n_asked
+    assert read <= slots
+
+
+def test_what_a_shared_prompt_saves_lets_more_rows_be_written_at_once(models: dict[str, Any]) -> None:
+    seen: list[int] = []
+    prompts = [(*HEAD, *HEAD, 50 + k) for k in range(12)]
+    handle = models["llama"].register_forward_pre_hook(
+        lambda _, __, keywords: seen.append(keywords["input_ids"].shape[0]), with_kwargs=True
+    )
+    decoded(models["llama"], prompts, stop_ids=(), batch_size=4)
+    handle.remove()
+    assert max(seen) == 11  # 4 x (33 + 13) places hold 11 slots of 13 and one prompt that is read
 
 
 def test_slots_that_would_say_something_else_are_not_used(models: dict[str, Any], monkeypatch: Any) -> None:

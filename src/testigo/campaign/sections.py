@@ -355,7 +355,7 @@ class Evaluation(Section):
     max_new_tokens: int = Field(default=0, ge=0, json_schema_extra=_of_a_text)
     """The most tokens of an output. Needed where a text is written; a class head writes none."""
     batch_size: Count = 16
-    """Rows that are generated or classified at once."""
+    """Rows that are read or classified at once. More are written at once where that takes no more memory."""
     samples: int = Field(default=8, ge=0)
     """Validation prompts that are also answered before the first update and at each validation, always the same ones.
     Their outputs are kept (`samples.jsonl`) and compared over the run; a guard needs six at least. 0: none."""

@@ -23,6 +23,9 @@ from testigo.model.cache import empty_cache, places_of, with_cache
 #: How far the logits of the two ways may be apart, relative to the largest, in fp32 and in half precision.
 MOST_APART = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
 
+#: Rows that are written at once, in batches: beyond it a step's logits and activations weigh more than what is won.
+MOST_BATCHES = 4
+
 
 @dataclass(frozen=True)
 class Generated:
@@ -184,13 +187,15 @@ def _in_slots(
     reader: _Reader,
     asked: Sequence[_Asked],
     stop_ids: set[int],
-    n_slots: int,
+    batch_size: int,
     answers: dict[int, Generated],
     on_batch: Callable[[int], object],
 ) -> tuple[Generated, ...]:
-    """Every prompt in the next free slot, the longest first; a few slots are filled at once, in one pass."""
+    """Every prompt in the next free slot, the longest first; some slots are filled at once, in one pass."""
     waiting, n_all = sorted(asked, key=lambda one: (len(one.rest), one.number)), len(asked) + len(answers)
+    longest = max(len(one.rest) for one in asked)
     n_places = max(len(one.rest) + one.limit for one in asked)
+    n_slots, n_read = room_of(len(asked), batch_size, reader.n_prefix + longest, n_places)
     slots: Slots | None = None
     alive: list[tuple[_Asked, list[int]]] = []
 
@@ -206,9 +211,8 @@ def _in_slots(
     while waiting or alive:
         if len(answers) > n_told:
             on_batch(n_told := len(answers))
-        n_free = n_slots - len(alive)
-        if waiting and (n_free * 4 >= n_slots or not alive):
-            chosen = [waiting.pop() for _ in range(min(n_free, len(waiting)))]
+        while waiting and (len(alive) + n_read <= n_slots or not alive):
+            chosen = [waiting.pop() for _ in range(min(n_read, len(waiting)))]
             read = reader.read([one.rest for one in chosen])
             if slots is None:  # asked so, since an empty cache counts as false
                 slots = Slots(reader.prefix, n_slots, n_places, read.cache)
@@ -229,6 +233,24 @@ def _in_slots(
                     alive[slot] = last
     on_batch(len(answers))
     return tuple(answers[k] for k in range(n_all))
+
+
+def room_of(n_asked: int, batch_size: int, n_read_places: int, n_own_places: int) -> tuple[int, int]:
+    """How many rows are written at once, and how many prompts are read in one pass.
+
+    A batch whose prompts are read in one pass holds each with the prefix, and its slot. Fewer read at once leave that
+    memory to more slots: a token of 64 rows takes a processor twice as long as one of 16 (docs/decisions/0007).
+
+    Parameters
+    ----------
+    n_read_places, n_own_places
+        Of the longest prompt with the prefix; of a slot.
+    """
+    if n_asked <= batch_size:
+        return n_asked, n_asked
+    n_read = max(batch_size // 4, 1)
+    more = (batch_size - n_read) * n_read_places // n_own_places
+    return min(batch_size + more, MOST_BATCHES * batch_size, n_asked), n_read
 
 
 def _decode(reader: _Reader, asked: Sequence[_Asked], stop_ids: set[int]) -> list[Generated]:
