@@ -35,6 +35,12 @@ def test_the_table_has_the_gpus_that_are_rented_each_with_its_source() -> None:
     [
         ("NVIDIA A100-SXM4-40GB", "A100 40GB"),
         ("NVIDIA A100-SXM4-80GB", "A100 80GB"),
+        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe"),
+        ("NVIDIA A100-PCIE-40GB", "A100 40GB PCIe"),
+        ("NVIDIA H100 80GB HBM3", "H100 80GB"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("Tesla V100-SXM2-16GB", "V100 16GB"),
+        ("Tesla V100-SXM2-32GB", "V100 32GB"),
         ("NVIDIA A10", "A10"),
         ("NVIDIA H200", "H200"),
         ("NVIDIA GeForce RTX 4090", "RTX 4090"),
