@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from testigo.conductor.balance import Entry, balance_of
 from testigo.corpus.guard_rows import guard_rows
-from testigo.disk import read_lines
-from testigo.evaluation.prediction import guard_name, prompted_name, twice_name
+from testigo.disk import file_sha256, read_lines
+from testigo.evaluation.prediction import LOSSES, guard_name, prompted_name, twice_name
 from testigo.judgement.choice import Choice, choose
 from testigo.judgement.forgetting import Forgetting, forgetting_of
 from testigo.judgement.noise import NoiseFloor, Prompted, noise_floor_of, prompted_of
@@ -50,6 +50,19 @@ def _digest_of(campaign: Campaign, guard: GuardTask) -> str:
     return guard_rows(campaign, guard, lambda row: task.problems(row.fields))[1]
 
 
+def digests_of(made: Sequence[Path]) -> dict[str, str]:
+    """File -> SHA-256 of what an evaluation wrote beside a split's own outputs, for the ledger.
+
+    Parameters
+    ----------
+    made
+        The split's outputs first, then the others.
+    """
+    own, *more = made
+    losses = [own.with_name(LOSSES)] if own.stem == "validation" else []
+    return {path.name: file_sha256(path) for path in (*more, *losses) if path.is_file()}
+
+
 def noise_floor(campaign: Campaign, baseline: Path, metrics: Mapping[str, str]) -> NoiseFloor | None:
     """The base against itself; None where nothing was answered twice."""
     again = baseline.with_name(twice_name(baseline.stem, campaign.evaluation.twice))
@@ -76,7 +89,7 @@ def forgetting(campaign: Campaign, baseline: Path, runs: Mapping[str, Path]) -> 
     """
     losses = {}
     for name, folder in {"baseline": baseline, **runs}.items():
-        path = folder / "beside.json"
+        path = folder / LOSSES
         losses[name] = json.loads(path.read_text(encoding="utf-8"))["general"] if path.is_file() else {}
     tasks = {}
     for guard in campaign.guards:

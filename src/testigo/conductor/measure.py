@@ -39,11 +39,13 @@ def baseline(grounds: Grounds, split: str = "validation") -> Path:
         defines["head"] = grounds.campaign.model.head
     fingerprint = digest({**defines, "base": grounds.base.digest})[:16]
     out = grounds.workspace.baseline(fingerprint) / "predictions"
-    made = to_end(_evaluate(grounds, grounds.campaign, out, split, "baseline", weights=None, seed=0))
+    files = to_end(_evaluate(grounds, grounds.campaign, out, split, "baseline", weights=None, seed=0))
+    made = files[0]
     head = json.loads(made.with_name(f"{split}.meta.json").read_text(encoding="utf-8")).get("head", "")
     if head.startswith("new"):
         grounds.reporter.say(f"baseline: the base's head is {head}: it has learned no class yet")
-    body = {"fingerprint": fingerprint, "split": split, "sha256": file_sha256(made)}
+    told = {"sha256": file_sha256(made), "beside": beside.digests_of(files)}
+    body = {"fingerprint": fingerprint, "split": split, **told}
     grounds.record(kinds.BASELINE_EVALUATED, body, about=("split",))
     return made
 
@@ -57,14 +59,20 @@ def evaluate(
         return None
     run = grounds.spec(planned).run_id
     out = grounds.workspace.run(run) / "predictions"
-    made = yield from _evaluate(
+    files = yield from _evaluate(
         grounds, planned.campaign, out, split, run, weights=weights, seed=planned.seed, placement=placement
     )
+    made = files[0]
     findings = watch_outputs(grounds, made, baseline(grounds, split))
     for finding in findings:
         grounds.reporter.say(f"  {finding.severity} {finding.code} {finding.name}: {finding.observed}")
-    body = {"split": split, "checkpoint": weights.parent.name, "sha256": file_sha256(made),
-            "findings": [f"{finding.code}: {finding.observed}" for finding in findings]}  # fmt: skip
+    body = {
+        "split": split,
+        "checkpoint": weights.parent.name,
+        "sha256": file_sha256(made),
+        "beside": beside.digests_of(files),
+        "findings": [f"{finding.code}: {finding.observed}" for finding in findings],
+    }
     grounds.record(kinds.RUN_EVALUATED, body, run=run, about=("split",))
     return made
 
@@ -79,7 +87,7 @@ def _evaluate(
     weights: Path | None,
     seed: int,
     placement: Placement = HERE,
-) -> Work[Path]:
+) -> Work[tuple[Path, ...]]:
     twice, prompted = beside.wanted_of_base(campaign) if weights is None and split == "validation" else (0, 0)
     spec = EvaluationSpec(
         campaign=campaign.to_json(),
@@ -104,7 +112,7 @@ def _evaluate(
             reporter=grounds.reporter,
             placement=placement,
         )
-    return spec.files[0]
+    return spec.files
 
 
 def pilot(grounds: Grounds) -> Verdict:

@@ -12,7 +12,7 @@ from pathlib import Path
 from testigo.campaign import Campaign, Workspace
 from testigo.dossier import crate, croissant, sums, twin
 from testigo.dossier.card import model_card
-from testigo.dossier.gather import gather, predictions_to_keep
+from testigo.dossier.gather import gather, outputs_to_keep
 from testigo.dossier.record import Record
 from testigo.dossier.report import html
 from testigo.errors import WorkspaceError
@@ -69,11 +69,11 @@ def _write(workspace: Workspace, campaign: Campaign, ledger: Ledger, folder: Pat
     folder.mkdir(parents=True)
     record = _write_events(folder / "events.jsonl", workspace, campaign, ledger)
     _write_texts(folder, record)
-    for rows in predictions_to_keep(workspace, ledger):
-        _copy(rows.path, folder / rows.file)
-        settings = rows.path.with_suffix(".meta.json")
+    for made in outputs_to_keep(workspace, ledger):
+        _copy(made.path, folder / made.file)
+        settings = made.path.with_suffix(".meta.json")
         if settings.is_file():
-            _copy(settings, (folder / rows.file).with_suffix(".meta.json"))
+            _copy(settings, (folder / made.file).with_suffix(".meta.json"))
     _keep_others(workspace.dossier, folder)
     sums.write_sums(folder)
     _flush(folder)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from testigo.dossier.beside_files import BesidePath, Read, beside_again, beside_file, content_of
 from testigo.dossier.files import finite, read_json, read_lines, real, whole
-from testigo.dossier.record import Comparison, Example, Hypothesis, Plan, Run
+from testigo.dossier.record import BesideFile, Comparison, Example, Hypothesis, Plan, Run
 from testigo.errors import TestigoError
 from testigo.judgement import compare, detectable_effect
 from testigo.ledger import Event
@@ -103,9 +104,11 @@ def _same(claimed: object, found: object) -> bool:
 
 
 def recomputed(
-    comparison: Comparison, read: Callable[[str], list[dict[str, Any]]], plan: Plan, hypothesis: Hypothesis
+    comparison: Comparison, read: Read, plan: Plan, hypothesis: Hypothesis, beside: Sequence[BesideFile] = ()
 ) -> list[str]:
-    """Compute the statistics again from the rows and say what differs; `read` gives the lines of a dossier's file.
+    """Compute the statistics again from the rows and say what differs; `read` gives the content of a dossier's file.
+
+    What stands beside them is found again too, as far as `beside` names its files.
 
     Raises
     ------
@@ -123,6 +126,7 @@ def recomputed(
         unclean=unclean_in(comparison.statistics),
         lost=lost_in(comparison.statistics),
     )
+    again |= beside_again(comparison, beside, read, plan, hypothesis)
     return differences(comparison.statistics, again)
 
 
@@ -145,6 +149,7 @@ def comparison_from(
     split: str,
     *,
     rows: Sequence[Rows],
+    beside: Sequence[BesidePath],
     runs: Sequence[Run],
     compared: Sequence[Event],
     plan: Plan,
@@ -176,9 +181,10 @@ def comparison_from(
     )
     if not before or not after:
         return comparison
-    by_file = {item.file: item.path for item in rows}
+    by_file = {item.file: item.path for item in (*rows, *beside)}
+    files = [beside_file(item) for item in beside]
     try:
-        faults = recomputed(comparison, lambda file: read_lines(by_file[file]), plan, hypothesis)
+        faults = recomputed(comparison, lambda file: content_of(by_file[file]), plan, hypothesis, files)
     except TestigoError as error:
         faults = [" ".join(str(error).split())]
     return replace(comparison, recomputed=not faults, differences=tuple(faults[:_DIFFERENCES_KEPT]))

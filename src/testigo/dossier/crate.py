@@ -18,6 +18,12 @@ from testigo.dossier.record import Record
 NAME = "ro-crate-metadata.json"
 _SPECIFICATION = "https://w3id.org/ro/crate/1.1"
 _TESTIGO = "#testigo"
+_BESIDE = {
+    "twice": "Outputs of the unadapted model, asked a second time",
+    "prompted": "Outputs of the unadapted model with examples in its prompt",
+    "guard": "Outputs on a guard task, row by row",
+    "general": "Losses of general text, passage by passage",
+}
 
 
 def crate(record: Record) -> str:
@@ -72,6 +78,9 @@ def _parts(record: Record) -> Iterable[dict[str, Any]]:
     for item in record.predictions:
         of = "the unadapted model" if item.of == "baseline" else f"run {item.of}"
         yield _file(item.file, f"Outputs of {of} on {item.split}, row by row", "application/jsonlines")
+    for extra in record.beside_files:
+        kind = "application/jsonlines" if extra.file.endswith(".jsonl") else "application/json"
+        yield _file(extra.file, _BESIDE[extra.what], kind)
     for name in record.adapter.files if record.adapter else ():
         yield _file(f"adapter/{name}", "Part of the trained adapter", "application/octet-stream")
 

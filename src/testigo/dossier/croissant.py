@@ -60,6 +60,7 @@ def croissant(record: Record) -> str:
         "distribution": [
             *(_file(source.file, source.sha256, _FORMATS[_suffix(source)]) for source in rows),
             *(_file(item.file, item.sha256, "application/jsonlines") for item in record.predictions),
+            *(_file(one.file, one.sha256, _encoding(one.file)) for one in record.beside_files),
         ],
         "recordSet": [
             *(_rows_of(record, source, i) for i, source in enumerate(rows)),
@@ -67,6 +68,10 @@ def croissant(record: Record) -> str:
         ],
     }
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def _encoding(file: str) -> str:
+    return "application/jsonlines" if file.endswith(".jsonl") else "application/json"
 
 
 def _suffix(source: Source) -> str:

@@ -11,6 +11,7 @@ import testigo
 from testigo.campaign import Campaign, Workspace
 from testigo.corpus import Corpus
 from testigo.dossier import missing as absent
+from testigo.dossier.beside_files import BesidePath, beside_file, beside_kept
 from testigo.dossier.comparison_facts import Rows, comparison_from, examples_from, rows_kept
 from testigo.dossier.corpus_facts import data_from, samples_confirmed
 from testigo.dossier.files import finite, n_lines, read_json, read_lines, sha256_of, words
@@ -72,12 +73,17 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         for run in ledger.runs()
     )
     samples = samples_confirmed(by_kind.get("samples-confirmed", ()), by_kind.get("run-started", ()))
-    rows = rows_kept(baseline_folder, [(run.id, workspace.run(run.id)) for run in runs])
+    folders = [(run.id, workspace.run(run.id)) for run in runs]
+    rows = rows_kept(baseline_folder, folders)
+    beside = beside_kept(
+        baseline_folder, folders, by_kind.get("baseline-evaluated", ()), by_kind.get("run-evaluated", ())
+    )
     on_validation, on_test = (
         comparison_from(
             root,
             split,
             rows=rows,
+            beside=beside,
             runs=runs,
             compared=by_kind.get("compared", ()),
             plan=plan,
@@ -111,6 +117,7 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         generations=generations_from(workspace.run(comparison.run), hypothesis.metric) if comparison else (),
         times=times_from(root, campaign, events),
         predictions=tuple(_prediction_file(item) for item in rows),
+        beside_files=tuple(beside_file(item) for item in beside),
         adapter=_adapter(workspace.dossier / "adapter"),
         environment=_environment(root, runs, rows, gates.platform if gates else {}),
         drawn_with=drawn_with(),
@@ -125,10 +132,13 @@ def drawn_with() -> dict[str, str]:
     return {"testigo": testigo.__version__, **{name: version(name) for name in _DRAWING_LIBRARIES}}
 
 
-def predictions_to_keep(workspace: Workspace, ledger: Ledger) -> list[Rows]:
-    """The predictions files that the dossier carries."""
-    baseline = current_folder(workspace.root / "baseline", ledger.events(kind="baseline-evaluated"))
-    return rows_kept(baseline, [(run.id, workspace.run(run.id)) for run in ledger.runs()])
+def outputs_to_keep(workspace: Workspace, ledger: Ledger) -> list[Rows | BesidePath]:
+    """The files of outputs that the dossier carries."""
+    events = ledger.events(kind="baseline-evaluated")
+    baseline = current_folder(workspace.root / "baseline", events)
+    folders = [(run.id, workspace.run(run.id)) for run in ledger.runs()]
+    beside = beside_kept(baseline, folders, events, ledger.events(kind="run-evaluated"))
+    return [*rows_kept(baseline, folders), *beside]
 
 
 def current_folder(parent: Path, events: Sequence[Event]) -> Path | None:

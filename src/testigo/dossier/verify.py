@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import TemplateError
 
 from testigo.dossier import crate, croissant, signature, sums, twin
+from testigo.dossier.beside_files import content_of
 from testigo.dossier.card import model_card
 from testigo.dossier.comparison_facts import recomputed
 from testigo.dossier.control import ControlCheck
@@ -21,10 +22,10 @@ from testigo.errors import TestigoError, VerificationFailed
 from testigo.ledger import Head, kinds, verify_export
 
 BOUND = "testigo.json"
-_BESIDE = {
-    "noise_floor": "the noise floor",
-    "prompted_baseline": "the base with examples",
-    "forgetting": "what was forgotten",
+_BESIDE: Final = {
+    "noise_floor": ("the noise floor", {"twice"}),
+    "prompted_baseline": ("the base with examples", {"prompted"}),
+    "forgetting": ("what was forgotten", {"general", "guard"}),
 }
 
 
@@ -178,7 +179,7 @@ def _chain(folder: Path, record: Record) -> Iterable[str]:
 
 def _rows(folder: Path, record: Record, report: _Report) -> None:
     def listed() -> Iterable[str]:
-        for item in record.predictions:
+        for item in (*record.predictions, *record.beside_files):
             path = _inside(folder, item.file)
             if path is None or not path.is_file():
                 yield f"{item.file}: missing"
@@ -202,14 +203,15 @@ def _statistics(folder: Path, record: Record, comparison: Comparison, report: _R
 
     def read(name: str) -> list[dict[str, Any]]:
         path = _inside(folder, name)
-        return read_lines(path) if path else []
+        return content_of(path) if path else []
 
     def again() -> Iterable[str]:
-        for line in recomputed(comparison, read, record.plan, record.hypothesis):
+        for line in recomputed(comparison, read, record.plan, record.hypothesis, record.beside_files):
             yield f"dossier.json: {which} do not follow from the predictions: {line}"
 
     report.look(f"{which}, computed again", again)
-    beside = [told for name, told in _BESIDE.items() if comparison.statistics.get(name)]
+    kept = {one.what for one in record.beside_files}
+    beside = [told for name, (told, needs) in _BESIDE.items() if comparison.statistics.get(name) and not needs & kept]
     if beside:
         report.not_checked.append(f"{', '.join(beside)} ({comparison.split}): their outputs are not in the dossier")
 
@@ -217,16 +219,20 @@ def _statistics(folder: Path, record: Record, comparison: Comparison, report: _R
 def _recorded(folder: Path) -> Iterable[str]:
     """Predictions and adapter against the digests of the events: the ledger knew them when they were made."""
     digests: dict[str, str] = {}
+    evaluated: dict[tuple[str, str], dict[str, Any]] = {}  # the last evaluation holds
     for event in read_lines(folder / "events.jsonl"):
         body, kind = event.get("body"), event.get("kind")
         if not isinstance(body, dict):
             continue
-        if kind == kinds.BASELINE_EVALUATED and body.get("sha256"):
-            digests[f"predictions/baseline/{body.get('split')}.jsonl"] = str(body["sha256"])
-        elif kind == kinds.RUN_EVALUATED and body.get("sha256"):
-            digests[f"predictions/runs/{event.get('run')}/{body.get('split')}.jsonl"] = str(body["sha256"])
+        if kind in (kinds.BASELINE_EVALUATED, kinds.RUN_EVALUATED) and body.get("sha256"):
+            of = "baseline" if kind == kinds.BASELINE_EVALUATED else f"runs/{event.get('run')}"
+            evaluated[of, str(body.get("split"))] = body
         elif kind == kinds.EXPORTED and body.get("weights_sha256"):
             digests["adapter/testigo.json"] = str(body["weights_sha256"])
+    for (of, split), body in evaluated.items():
+        beside = body.get("beside")
+        made = {f"{split}.jsonl": body["sha256"], **(beside if isinstance(beside, dict) else {})}
+        digests |= {f"predictions/{of}/{name}": str(digest) for name, digest in made.items()}
     for name, digest in digests.items():
         path = _inside(folder, name)
         if path is None or not path.is_file():

@@ -20,8 +20,8 @@ from torch.nn.functional import cross_entropy
 
 from testigo.corpus import Corpus, Row
 from testigo.encoding import Encoder
+from testigo.evaluation.prediction import LOSSES
 
-FILE = "beside.json"
 #: Rows of each split that are asked for without their inputs, and tokens of a text that are looked at.
 MOST_ROWS, MOST_TOKENS = 24, 128
 _WORD = re.compile(r"\w+")
@@ -56,7 +56,7 @@ def measure_beside(model: Any, encoder: Encoder, corpus: Corpus) -> dict[str, di
 
 def read_beside(folder: Path) -> dict[str, dict[str, float]]:
     """What was measured beside an evaluation; empty where nothing was."""
-    path = folder / FILE
+    path = folder / LOSSES
     if not path.is_file():
         return {}
     document = json.loads(path.read_text(encoding="utf-8"))

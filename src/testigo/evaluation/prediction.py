@@ -6,6 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+LOSSES = "beside.json"
+"""The file of losses of general text, and of targets without their inputs, beside an evaluation's outputs."""
+
 
 @dataclass(frozen=True)
 class Prediction:

@@ -17,7 +17,7 @@ from testigo.campaign import Campaign
 from testigo.corpus import open_corpus, open_sealed
 from testigo.disk import working_in, write_atomically, write_json
 from testigo.errors import exit_code_of
-from testigo.evaluation.prediction import prompted_name, twice_name
+from testigo.evaluation.prediction import LOSSES, prompted_name, twice_name
 from testigo.model.starter import end_with_starter
 from testigo.room import Notice, patient, when_there_is_room
 
@@ -136,7 +136,7 @@ def _answer_split(
 ) -> None:  # fmt: skip
     from testigo.disk import file_sha256
     from testigo.encoding import Encoder
-    from testigo.evaluation.beside import FILE, measure_beside
+    from testigo.evaluation.beside import measure_beside
     from testigo.evaluation.predict import lines, predict
     from testigo.model.device import versions
 
@@ -163,7 +163,7 @@ def _answer_split(
         "versions": versions(),
     }
     if spec.split == "validation" and isinstance(encoder, Encoder):
-        write_json(out / FILE, measure_beside(model, encoder, corpus))
+        write_json(out / LOSSES, measure_beside(model, encoder, corpus))
     write_json(out / f"{spec.split}.meta.json", meta)
     write_atomically(out / f"{spec.split}.jsonl", lines(predictions))
 
