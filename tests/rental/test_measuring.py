@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from testigo.rental import NotMeasured, Sizes, measured_in, sizes_in
+from testigo.rental import NotMeasured, RunWork, Sizes, measured_in, plan_rental, sizes_in
 
 CAMPAIGN: Any = SimpleNamespace(evaluation=SimpleNamespace(samples=8))
 SIZES = Sizes(train=400, validation=100, test=100)
@@ -17,9 +17,9 @@ SPEED = {
     "start_seconds": 6.0,
     "seconds_per_loss_token": 0.001,
     "loss_tokens": 10_000,
-    "seconds_per_batch": 2.0,
+    "seconds_per_prompt_token": 0.02,
+    "prompt_tokens": 1_000,
     "seconds_per_step": 0.5,
-    "batches": 10,
     "steps": 160,
 }
 
@@ -41,11 +41,20 @@ def test_the_answers_of_a_trained_model_are_foretold_by_the_pilots_ordinary_batc
     write(root / "pilot/p/measured.json", {"speed": SPEED})
     measured, sources = measured_in(root, CAMPAIGN, SIZES)
     assert measured.seconds_per_evaluated_row == 3.0
-    assert measured.seconds_per_answered_row == pytest.approx((2.0 * 10 + 0.5 * 160) / 100)
+    assert measured.seconds_per_answered_row == pytest.approx((0.02 * 1_000 + 0.5 * 160) / 100)
     assert measured.samples_seconds == pytest.approx(8.0)
     assert measured.seconds_per_validation == pytest.approx(10 + 8)
     assert measured.load_seconds == 10.0
     assert "as long as the targets" in sources["evaluation"]
+
+
+def test_what_an_evaluation_measures_beside_its_rows_is_planned_for_each_run(root: Path) -> None:
+    write(root / "baseline/b/predictions/validation.meta.json", {"seconds": 300.0, "beside_seconds": 12.0})
+    measured, _ = measured_in(root, CAMPAIGN, SIZES)
+    plan = plan_rental(measured, [RunWork("control", 0, 10)], baseline_rows=100, margin=1.0)
+    told = {piece.name: piece for piece in plan.pieces}
+    assert told["evaluation: control, seed 0"].seconds == pytest.approx(4 + 100 * 3.0 + 12)
+    assert told["baseline"].arithmetic == "start, 100 rows × 3 s, 12 s beside"
 
 
 def test_a_pilot_that_kept_no_speed_is_read_by_its_phases(root: Path) -> None:

@@ -121,7 +121,15 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
             elif what == "prompted":
                 answer_prompted(model, encoder, rows, spec.prompted, settings, corpus, path)
             else:
+                began = time.perf_counter()
                 answer_guard(model, loaded, name, settings, path)
+                _took(out / f"{spec.split}.meta.json", time.perf_counter() - began)
+
+
+def _took(meta: Path, seconds: float) -> None:
+    """A guard task's time beside the split's own, for the plan of what is to come."""
+    told = json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else {}
+    write_json(meta, {**told, "beside_seconds": float(told.get("beside_seconds") or 0.0) + seconds})
 
 
 def _meaning(path: Path, spec: EvaluationSpec) -> tuple[str, str]:
@@ -163,7 +171,9 @@ def _answer_split(
         "versions": versions(),
     }
     if spec.split == "validation" and isinstance(encoder, Encoder):
+        began = time.perf_counter()
         write_json(out / LOSSES, measure_beside(model, encoder, corpus))
+        meta["beside_seconds"] = time.perf_counter() - began
     write_json(out / f"{spec.split}.meta.json", meta)
     write_atomically(out / f"{spec.split}.jsonl", lines(predictions))
 

@@ -108,10 +108,12 @@ def measured_in(
         "evaluation": evaluation,
         "load and export": "the pilot",
     }
+    baseline = _json(metas[-1])
     measured = Measured(
         seconds_per_update=update,
         seconds_per_validation=statistics.fmean(validations) if validations else validation,
-        seconds_per_evaluated_row=float(_json(metas[-1])["seconds"]) / max(sizes.validation, 1),
+        seconds_per_evaluated_row=float(baseline["seconds"]) / max(sizes.validation, 1),
+        beside_seconds=float(baseline.get("beside_seconds") or 0.0),
         load_seconds=phases.get("load", 0.0) + (speed.start if speed else 0.0),
         export_seconds=phases.get("export", 0.0),
         pilot_seconds=sum(phases.values()),
@@ -141,7 +143,7 @@ def _speed(path: Path) -> _Speed | None:
         return _Speed(
             start=float(speed["start_seconds"]),
             loss=float(speed["seconds_per_loss_token"]) * float(speed["loss_tokens"]),
-            answers=float(speed["seconds_per_batch"]) * float(speed["batches"])
+            answers=float(speed["seconds_per_prompt_token"]) * float(speed["prompt_tokens"])
             + float(speed["seconds_per_step"]) * float(speed["steps"]),
         )
     except (OSError, ValueError, KeyError, TypeError):

@@ -19,7 +19,7 @@ class Measured:
 
     `load_seconds` is a process's start with the model; `seconds_per_answered_row` an output of the trained model, which
     ends where the target ends, while the base's outputs often go on to the limit. `samples_seconds` are the outputs
-    before the first update.
+    before the first update. `beside_seconds` go to general text and guard tasks at each evaluation on validation.
     """
 
     seconds_per_update: float
@@ -31,6 +31,7 @@ class Measured:
     seconds_per_checkpoint: float = 0.0
     seconds_per_answered_row: float | None = None
     samples_seconds: float = 0.0
+    beside_seconds: float = 0.0
 
     @property
     def answered_row_seconds(self) -> float:
@@ -204,7 +205,12 @@ def _shared_pieces(
     test = 2 * load + test_rows * (row + answered) if test_rows else 0.0
     parts: list[tuple[str, Kind, float, str]] = [
         ("pilot", "pilot", m.pilot_seconds, "as measured"),
-        ("baseline", "baseline", load + baseline_rows * row, f"start, {baseline_rows} rows × {row:.3g} s"),
+        (
+            "baseline",
+            "baseline",
+            load + baseline_rows * row + m.beside_seconds,
+            f"start, {baseline_rows} rows × {row:.3g} s{_beside(m)}",
+        ),
         (
             "resume reserve",
             "reserve",
@@ -223,12 +229,16 @@ def _run_pieces(m: Measured, run: RunWork, rows: int, margin: float) -> list[Pie
     training += m.load_seconds + m.samples_seconds + run.checkpoints * m.seconds_per_checkpoint
     how = f"start, {run.updates} updates × {m.seconds_per_update:.3g} s, "
     how += f"{run.validations} validations × {m.seconds_per_validation:.3g} s"
-    evaluation = m.load_seconds + rows * m.answered_row_seconds
-    told = f"start, {rows} rows × {m.answered_row_seconds:.3g} s"
+    evaluation = m.load_seconds + rows * m.answered_row_seconds + m.beside_seconds
+    told = f"start, {rows} rows × {m.answered_row_seconds:.3g} s{_beside(m)}"
     return [
         Piece(run.name, margin * training, how, run.name, "training", training),
         Piece(f"evaluation: {run.name}", margin * evaluation, told, run.name, "evaluation", evaluation),
     ]
+
+
+def _beside(m: Measured) -> str:
+    return f", {m.beside_seconds:.3g} s beside" if m.beside_seconds else ""
 
 
 def _package(days: float, shared: Sequence[Piece], own: Sequence[Piece], price: float | None) -> Package:

@@ -60,7 +60,7 @@ class Layout:
         if not before:
             return packs
         cached = _in_packs(rows, self.most_tokens, processes, before)  # type: ignore[arg-type]
-        saved = _size(packs) - _size(cached)
+        saved = size_of(packs) - size_of(cached)
         return cached if saved >= self.least_saved else packs
 
     def of_validation(self, rows: Sequence[AnyRow], size: int) -> Groups:
@@ -95,7 +95,8 @@ def _common(rows: Sequence[EncodedRow]) -> int:
     return max(min(common_prefix([row.ids for row in rows]), limit), 0)
 
 
-def _size(groups: Groups) -> int:
+def size_of(groups: Groups) -> int:
+    """How many tokens packs take together, what stands before them once."""
     return groups.before + sum(n_laid(own, before=groups.before) for own in groups.rows)
 
 
