@@ -132,11 +132,9 @@ def row_world(
 
     Parameters
     ----------
-    scores
-        The baseline's.
-    discordance
-        The share of rows whose answer is drawn anew, where known; the others keep the baseline's before the rise.
-        None draws all anew.
+    scores, kind, groups, alpha, discordance
+        As `power.minimum_detectable_effect` takes them. Rows that are not among the discordant keep the baseline's
+        answer before the rise.
     """
     own = checked_scores(scores, kind)
     unit, sizes = _units(groups, len(own))
