@@ -404,6 +404,9 @@ def whole_story(folder: Path) -> Story:
             },
         )
         ledger.append(kinds.NOTE, {"text": "The baseline often writes a sentence before the JSON."})
+        ledger.append(kinds.NOTE, {"text": "Both customers write in Greek.", "gate": "D112"})
+        ledger.append(kinds.NOTE, {"text": "I looked at the longest batch.", "gate": "F101"})
+        ledger.append(kinds.NOTE, {"text": "This one ran beside a compile job."}, run=names["control", 1])
     make_comparison(story, names)
     make_adapter(story)
     return story

@@ -248,3 +248,20 @@ def test_every_class_of_the_templates_has_a_style() -> None:
         for value in re.findall(r'class="([^"{]+)"', template.read_text(encoding="utf-8")):
             used |= set(value.split())
     assert {name for name in used if f".{name}" not in style} == set()
+
+
+def test_a_note_stands_beside_what_it_speaks_of(told: Any) -> None:
+    record = read_record(told.workspace.dossier)
+    page = html(record)
+    gates, runs = (
+        page.partition(f'aria-labelledby="{name}"')[2].partition("</section>")[0] for name in ("gates", "runs")
+    )
+    finding = gates.index("D112")
+    assert "Both customers write in Greek." in gates[finding : gates.index("V105")]
+    assert "I looked at the longest batch." in gates  # of a rule that found nothing
+    run = next(run.id for run in record.runs if (run.variant, run.seed) == ("control", 1))
+    assert (
+        "This one ran beside a compile job."
+        in runs.partition(f"<summary>{run}</summary>")[2].partition("</details>")[0]
+    )
+    assert "before the JSON" not in gates + runs  # it speaks of no one of them

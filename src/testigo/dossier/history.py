@@ -78,7 +78,13 @@ def openings(events: Sequence[Event]) -> tuple[Opening, ...]:
 def notes(events: Sequence[Event]) -> tuple[Note, ...]:
     """The notebook."""
     return tuple(
-        Note(event.number, str(event.time), str(event.body.get("text", event.body.get("note", ""))), event.run or "")
+        Note(
+            event.number,
+            str(event.time),
+            str(event.body.get("text", event.body.get("note", ""))),
+            event.run or "",
+            str(event.body.get("gate") or ""),
+        )
         for event in events
     )
 

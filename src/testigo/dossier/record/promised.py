@@ -95,9 +95,10 @@ class Opening:
 
 @dataclass(frozen=True)
 class Note:
-    """An entry of the notebook."""
+    """An entry of the notebook; `run` and `gate` (a rule's code) say what it speaks of, where it speaks of one."""
 
     number: int
     time: str
     text: str
     run: str
+    gate: str
