@@ -48,8 +48,8 @@ test: venv browser lint ## every check: format, lint, types, layers, tests
 kills: venv ## kill whole campaigns N times (100) at random instants, plain and with two processes
 	$(BIN)/python tests/campaigns/kill/kills.py $(N) $(SEED)
 
-honesty: venv ## thousands of simulated campaigns with known truth; writes docs/honesty.md, about an hour
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/honesty.py --processes $(WORKERS)
+honesty: venv ## thousands of simulated campaigns with known truth; writes docs/honesty.md, about an hour; ended, it goes on
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/honesty.py --processes $(WORKERS) --keep build/honesty
 
 fuzz: venv ## bring N damaged files (default 100) to every door; another SEED brings others
 	TESTIGO_FUZZ_N=$(N) TESTIGO_FUZZ_SEED=$(SEED) $(BIN)/pytest -q tests/campaigns/test_fuzzing.py

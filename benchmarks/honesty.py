@@ -2,6 +2,7 @@
 
     python benchmarks/honesty.py                    all of it, about an hour on two cores
     python benchmarks/honesty.py --campaigns 500    a look
+    python benchmarks/honesty.py --keep FOLDER      as much as there is time for; the same again goes on
 
 Each campaign is judged by the functions that judge real ones, from `testigo.judgement`; nothing of them is copied here.
 """
@@ -9,18 +10,22 @@ Each campaign is judged by the functions that judge real ones, from `testigo.jud
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import math
 import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from drawn_campaigns import CLASSES, Case, Draw, Floats, draw, ragged, single
 
+from testigo import judgement
 from testigo.judgement import Paired, compare_corpus, compare_paired, decide_guard, decide_improvement
 from testigo.judgement.bootstrap import drawn_means
 from testigo.judgement.corpus_metric import counts_of
@@ -178,22 +183,54 @@ SEEDED: Final = tuple(
 )  # fmt: skip
 
 
-def run(cases: Sequence[Case], n: int, processes: int) -> dict[str, Tally]:
-    """Each case's tally, in pieces over processes; the pieces have random numbers of their own."""
+PIECE: Final = 500
+
+
+def run(cases: Sequence[Case], n: int, processes: int, keep: Path | None = None) -> dict[str, Tally]:
+    """Each case's tally, in pieces over processes; the pieces have random numbers of their own.
+
+    Parameters
+    ----------
+    keep
+        A folder for the tallies of pieces: what lies there is not simulated again while the judgement and this file are
+        the same, so that a run that was ended goes on.
+    """
     found = {case.name: Tally() for case in cases}
-    pieces = [
-        (number, case, min(500, n - start), start) for number, case in enumerate(cases) for start in range(0, n, 500)
-    ]
+    every = (*CASES, *SEEDED)
+    pieces = [(case, min(PIECE, n - start), (2026, case.n_seeds, every.index(case), start))
+              for case in cases for start in range(0, n, PIECE)]  # fmt: skip
     with ProcessPoolExecutor(processes) as pool:
-        work = [
-            (case, pool.submit(simulate, case, size, (2026, case.n_seeds, number, start)))
-            for number, case, size, start in pieces
-        ]
+        work = [(case, pool.submit(piece, case, size, entropy, keep)) for case, size, entropy in pieces]
         for done, (case, future) in enumerate(work, 1):
             found[case.name].add(future.result())
             print(f"\r{done} of {len(work)}: {case.name:60}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return found
+
+
+def piece(case: Case, n: int, entropy: tuple[int, ...], keep: Path | None) -> Tally:
+    """A piece's tally; kept where a folder is given, and taken from there."""
+    path = keep / _code() / f"{'-'.join(map(str, entropy))}-{n}.json" if keep else None
+    if path and path.is_file():
+        return Tally(**json.loads(path.read_text(encoding="utf-8")))
+    tally = simulate(case, n, entropy)
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(".part")
+        aside.write_text(json.dumps(vars(tally), default=float), encoding="utf-8")
+        aside.rename(path)
+    return tally
+
+
+@cache
+def _code() -> str:
+    """A digest of what judges and of what is judged."""
+    files = [*Path(judgement.__file__).parent.glob("*.py"), *Path(__file__).parent.glob("*.py")]
+    judging = [file for file in sorted(files) if file.parent.name == "judgement" or file.stem in _OWN]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in judging)).hexdigest()[:12]
+
+
+_OWN: Final = ("honesty", "drawn_campaigns")
 
 
 def error_of(share: float, n: int) -> float:
@@ -322,11 +359,12 @@ def main() -> int:
     parser.add_argument("--campaigns", type=int, default=10_000)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--keep", type=Path, default=None, help="a folder in which an ended run goes on")
     parser.add_argument("--write", type=Path, default=None, help="where the page goes (docs/honesty.md)")
     asked = parser.parse_args()
     began = time.perf_counter()
     cases = [case for case in (*CASES, *SEEDED) if asked.only in case.name]
-    tallies = run(cases, asked.campaigns, asked.processes)
+    tallies = run(cases, asked.campaigns, asked.processes, asked.keep)
     faults = faults_of(cases, tallies)
     for case in cases:
         print(case.name, {k: v for k, v in vars(tallies[case.name]).items() if k != "foretold"})
