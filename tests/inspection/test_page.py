@@ -19,7 +19,8 @@ from testigo.corpus import build, open_sealed
 from testigo.inspection.choosing import by_id, each_category
 from testigo.inspection.material import Material, gather
 from testigo.inspection.page import Sight, html
-from testigo.inspection.seeing import Turn, see_row
+from testigo.inspection.seeing import see_row
+from testigo.inspection.seen import Turn
 from testigo.inspection.sights import sight
 from testigo.tasks import task_for
 

@@ -10,7 +10,8 @@ import torch
 
 from testigo.encoding import Pack
 from testigo.inspection.choosing import by_id, each_category
-from testigo.inspection.seeing import SeenPack, Segment, compared, see_pack, see_row
+from testigo.inspection.seeing import see_pack, see_row
+from testigo.inspection.seen import SeenPack, Segment, compared
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ from testigo.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from testigo.conductor.grounds import Grounds
-    from testigo.inspection.seeing import SeenRow
+    from testigo.inspection.seen import SeenRow
 
 _WIDTH = 79
 _ON_TERMINAL = 8  # samples; more are read more easily on the page

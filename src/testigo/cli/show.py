@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from testigo.conductor.grounds import Grounds
     from testigo.inspection.choosing import Chosen
     from testigo.inspection.material import Material
-    from testigo.inspection.seeing import SeenRow
+    from testigo.inspection.seen import SeenRow
 
 
 @dataclass(frozen=True)

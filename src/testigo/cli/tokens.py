@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from testigo.inspection.images import SeenImage
-    from testigo.inspection.seeing import SeenPack, SeenRow, SeenToken, Segment, Turn
+    from testigo.inspection.seen import SeenPack, SeenRow, SeenToken, Segment, Turn
 
 _WIDTH = 80
 _CELL = 26

@@ -10,7 +10,8 @@ from testigo.inspection.choosing import each_category
 from testigo.inspection.confirming import Confirmation, How, answers, digest_of_shown
 from testigo.inspection.material import Material, encoding_identity, gather
 from testigo.inspection.page import AT_MOST_ROWS
-from testigo.inspection.seeing import SeenRow, see_row
+from testigo.inspection.seeing import see_row
+from testigo.inspection.seen import SeenRow
 from testigo.ledger import Event, kinds
 
 

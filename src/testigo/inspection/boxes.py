@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from testigo.inspection import wording
 from testigo.inspection.letters import LINE_END, shown_lines
-from testigo.inspection.seeing import SeenToken, Segment
+from testigo.inspection.seen import SeenToken, Segment
 
 
 def boxes(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from testigo.campaign.campaign import digest
-from testigo.inspection.seeing import SeenRow
+from testigo.inspection.seen import SeenRow
 
 How = Literal["run", "show", "--yes", "no terminal"]
 """Where the question was answered: by a person at `run` or `show`, or by nobody."""

@@ -20,7 +20,7 @@ from testigo.inspection.boxes import attention_picture, boxes
 from testigo.inspection.lengths import Bin, Lengths, bins, cuts, summaries
 from testigo.inspection.letters import LINE_END, shown_lines
 from testigo.inspection.raw import raw_text
-from testigo.inspection.seeing import SeenPack, SeenRow
+from testigo.inspection.seen import SeenPack, SeenRow
 
 # A page of 200 rows stays small enough to be mailed: 6 MB at about 55 bytes a token.
 AT_MOST_TOKENS = 80_000

@@ -11,7 +11,8 @@ from testigo.inspection.choosing import Chosen
 from testigo.inspection.lengths import Lengths, measure
 from testigo.inspection.material import SPLITS, Material
 from testigo.inspection.page import AT_MOST_IMAGES, AT_MOST_ROWS, Fact, Kind, Sight
-from testigo.inspection.seeing import SeenPack, SeenRow, see_batch, see_pack, see_row
+from testigo.inspection.seeing import see_batch, see_pack, see_row
+from testigo.inspection.seen import SeenPack, SeenRow
 from testigo.inspection.wording import POLICIES
 from testigo.tasks import is_answered_by_head
 from testigo.training.order import Order, microbatches

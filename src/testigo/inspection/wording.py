@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from testigo.inspection.seeing import SeenRow, Segment
+    from testigo.inspection.seen import SeenRow, Segment
 
 TITLE = "What the model sees"
 SAMPLES = {
