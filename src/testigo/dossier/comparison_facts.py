@@ -181,7 +181,7 @@ def comparison_from(
     )
     if not before or not after:
         return comparison
-    by_file = {item.file: item.path for item in (*rows, *beside)}
+    by_file = {item.file: item.path for item in rows} | {item.file: item.path for item in beside}
     files = [beside_file(item) for item in beside]
     try:
         faults = recomputed(comparison, lambda file: content_of(by_file[file]), plan, hypothesis, files)

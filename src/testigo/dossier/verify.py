@@ -179,12 +179,14 @@ def _chain(folder: Path, record: Record) -> Iterable[str]:
 
 def _rows(folder: Path, record: Record, report: _Report) -> None:
     def listed() -> Iterable[str]:
-        for item in (*record.predictions, *record.beside_files):
-            path = _inside(folder, item.file)
+        recorded = [(one.file, one.sha256) for one in record.predictions]
+        recorded += [(one.file, one.sha256) for one in record.beside_files]
+        for name, digest in recorded:
+            path = _inside(folder, name)
             if path is None or not path.is_file():
-                yield f"{item.file}: missing"
-            elif sha256_of(path) != item.sha256:
-                yield f"{item.file}: was changed: its content does not fit its digest in dossier.json"
+                yield f"{name}: missing"
+            elif sha256_of(path) != digest:
+                yield f"{name}: was changed: its content does not fit its digest in dossier.json"
 
     report.look("the predictions", listed)
     report.look("the digests that the ledger recorded", lambda: _recorded(folder))
