@@ -37,7 +37,7 @@ browser: ## Chromium for the tests of pages, installed where there is none and t
 	     "or CHROMIUM=/path/to/chromium make test" >&2; exit 1; }
 
 pictures: venv browser ## take the pictures of docs/page.md again
-	TESTIGO_PICTURES=docs/images $(BIN)/pytest -q tests/page/test_in_the_browser.py -k serious
+	TESTIGO_PICTURES=docs/images $(BIN)/pytest -q tests/page/test_in_the_browser.py -k "serious or beside"
 
 demo: venv ## one real campaign from file to dossier, in build/demo
 	$(BIN)/testigo demo build/demo

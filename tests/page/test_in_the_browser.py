@@ -19,6 +19,7 @@ import pytest
 import served
 import whole
 
+from testigo.campaign import Workspace
 from testigo.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ SETTINGS = {
     ],
 }
 NAMES = {1: "run", 3: "update"}
+BESIDE = ("samples-light", "update-light")
+"""Pictures of pages that show most beside a real training."""
 PAGES = ("/", "/runs", "/compare", "/rows", "/samples", "/data", "/gates", "/plan", "/ledger")
 
 
@@ -113,6 +116,8 @@ def test_beside_a_training_that_goes_on(going: Going, browser: Browser) -> None:
         page.get_by_role("link", name="update 7 and its rows").click()
         assert "T108" in page.locator("#content").inner_text()
         assert page.locator("article.example").count() == len(_rows_of(going, 7))
+        assert visit.faults() == []
+        _picture(visit, "update-light")
 
         page.goto(f"{going.address}/runs")
         for box in page.locator("input[name=run]").all():
@@ -120,6 +125,10 @@ def test_beside_a_training_that_goes_on(going: Going, browser: Browser) -> None:
         page.get_by_role("button", name="Compare the marked runs").click()
         page.locator(".canvas canvas").nth(1).wait_for()
         assert page.locator(".legend").first.inner_text().split("\n")[:2] == ["control, seed 0", "long, seed 0"]
+        _point_at_half(visit)
+        page.wait_for_function("before => document.querySelector('[data-curves]').dataset.curvesState !== before",
+                               arg=page.locator("[data-curves]").first.get_attribute("data-curves-state"))  # fmt: skip
+        assert "long, seed 0" in _reading(visit)  # the pointer stood still while the picture was drawn again
         page.get_by_label("smoothing").select_option("0.9")
         page.wait_for_url("**smooth=0.9**")
         page.get_by_label("log scale").check()
@@ -131,10 +140,31 @@ def test_beside_a_training_that_goes_on(going: Going, browser: Browser) -> None:
         frame = page.frame_locator("iframe.framed")
         frame.locator("#samples").wait_for()
         assert "<|im_end|>" in frame.locator("body").inner_text()
+        page.locator("iframe.framed").scroll_into_view_if_needed()
+        _picture(visit, "samples-light")
         page.get_by_text("Confirm the samples", exact=True).first.click()
         page.get_by_label("Your name").fill("Ada <script>")
         page.get_by_role("button", name="Confirm the samples").click()
         assert "Ada <script>" in page.locator("#content").inner_text()
+
+
+def _point_at_half(visit: Visit) -> None:
+    """The pointer over the middle of the first picture, once it is in view."""
+    page = visit.page  # a picture that new updates draw again is asked for anew each time
+    page.evaluate("() => document.querySelector('[data-curves]').scrollIntoView({block: 'center'})")
+    page.wait_for_function("() => document.querySelector('[data-curves] canvas')")
+    x, y = page.evaluate(
+        "() => { const at = document.querySelector('[data-curves] canvas').getBoundingClientRect();"
+        " return [at.x + at.width / 2, at.y + at.height / 2]; }"
+    )
+    page.mouse.move(x, y)
+
+
+def _reading(visit: Visit) -> list[str]:
+    """The lines of the note under the pointer: the place, then name and value of each run."""
+    note = visit.page.locator(".reading:not([hidden])").first
+    note.wait_for()
+    return [line for line in note.inner_text().split("\n") if line]
 
 
 def _find_a_spike(going: Going) -> None:
@@ -176,6 +206,60 @@ def shown(told: Any) -> Iterator[str]:
         yield f"http://{host}:{port}"
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")], ids=["desk", "phone"])
+def test_the_pointer_reads_the_values_of_the_runs_that_have_one_there(
+    shown: str, told: Any, browser: Browser, width: int, scheme: Any
+) -> None:
+    with browser.visit(width=width, scheme=scheme) as visit:
+        for query in ("", "?smooth=0.9"):
+            visit.page.goto(f"{shown}/compare{query}")
+            _point_at_half(visit)
+            place, *read = _reading(visit)
+            update = int(place.removeprefix("update "))
+            assert 20 < update < 40
+            names, values = read[::2], read[1::2]
+            assert sorted(names) == ["control, seed 0", "control, seed 1", "half-rate, seed 0", "half-rate, seed 1"]
+            assert [float(value) for value in values] == sorted(map(float, values), reverse=True)
+            own = float(values[names.index("control, seed 0")])
+            assert (own == pytest.approx(_loss_of(told, "control", update), rel=1e-3)) is not bool(query)
+        line, note = (visit.page.locator(f".{name}").first.bounding_box() for name in ("reading-line", "reading"))
+        assert line is not None
+        assert note is not None
+        assert 0 <= note["x"] <= note["x"] + note["width"] <= width
+        assert not note["x"] < line["x"] < note["x"] + note["width"]  # the note does not hide what it reads
+
+
+def _loss_of(told: Any, variant: str, update: int) -> float:
+    (folder, *_) = sorted((told.workspace.root / "runs").glob(f"{variant}-s0-*"))
+    lines = map(json.loads, (folder / "steps.jsonl").read_text().splitlines())
+    return next(float(line["loss"]) for line in lines if line["update"] == update and "loss" in line)
+
+
+def test_a_drag_zooms_a_double_click_goes_back_and_a_click_opens_the_rows(
+    shown: str, told: Any, browser: Browser
+) -> None:
+    (folder, *_) = sorted((told.workspace.root / "runs").glob("control-s0-*"))
+    with browser.visit() as visit:
+        page = visit.page
+        page.goto(f"{shown}/runs/{folder.name}")
+        _point_at_half(visit)
+        whole = int(_reading(visit)[0].removeprefix("update "))
+        box = page.locator(".canvas").first.bounding_box()
+        assert box is not None
+        height = box["y"] + box["height"] / 2
+        page.mouse.move(box["x"] + box["width"] * 0.7, height)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.9, height)
+        page.mouse.up()
+        page.mouse.move(box["x"] + box["width"] / 2, height)
+        reads = "n => Math.abs(Number(/update (\\d+)/.exec(document.querySelector('.reading').innerText)?.[1]) - n) < 3"
+        page.wait_for_function(reads, arg=whole + 18)
+        page.mouse.dblclick(box["x"] + box["width"] / 2, height)
+        page.wait_for_function(reads, arg=whole)
+        page.mouse.click(box["x"] + box["width"] / 2, height)
+        page.wait_for_url(f"**/runs/{folder.name}/updates/*")
+
+
 def _picture(visit: Visit, name: str) -> None:
     folder = os.environ.get("TESTIGO_PICTURES")
     if folder:
@@ -191,17 +275,46 @@ def _settle(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")], ids=["desk", "phone"])
-def test_every_page_is_without_serious_faults(shown: str, told: Any, browser: Browser, width: int, scheme: Any) -> None:
+def test_every_page_is_without_serious_faults_in_light_and_dark(
+    shown: str, told: Any, browser: Browser, width: int, scheme: Any
+) -> None:
     run = next(path.name for path in sorted((told.workspace.root / "runs").iterdir()) if path.name.startswith("rate"))
     with browser.visit(width=width, height=900, scheme=scheme) as visit:
         for path in (*PAGES, f"/runs/{run}", f"/runs/{run}/updates/17"):
-            visit.page.goto(f"{shown}{path}")
-            _settle(visit)
-            if path == "/plan":
-                visit.page.get_by_text("being reckoned").wait_for(state="detached")
+            _look_at(visit, f"{shown}{path}")
+            name = f"{NAMES.get(path.count('/') - 1, path.strip('/')) or 'overview'}-{scheme}"
+            if name not in BESIDE:
+                _picture(visit, name)
+            visit.page.evaluate("() => document.querySelectorAll('details').forEach(one => { one.open = true; })")
+            for other in ("dark", "light"):
+                visit.page.emulate_media(color_scheme=other)
+                assert visit.faults() == [], (path, other)
+            visit.page.emulate_media(color_scheme=scheme)
+            assert not visit.is_too_wide(), path
+
+
+def test_a_campaign_in_which_nothing_happened_and_the_list_of_campaigns_are_without_serious_faults(
+    told: Any, making: Any, browser: Browser, tmp_path: Path
+) -> None:
+    new = Workspace(tmp_path / "new.testigo").create(making.write_campaign(tmp_path, n_rows=60))
+    with served.served(str(told.workspace.root), str(new.root)) as (host, port, _), browser.visit(width=390) as visit:
+        for path in ("/", *(f"/c/new{path}" for path in PAGES)):
+            _look_at(visit, f"http://{host}:{port}{path}")
             assert visit.faults() == [], path
             assert not visit.is_too_wide(), path
-            _picture(visit, f"{NAMES.get(path.count('/') - 1, path.strip('/')) or 'overview'}-{scheme}")
+        visit.page.set_viewport_size({"width": 1280, "height": 900})
+        _look_at(visit, f"http://{host}:{port}/")
+        assert visit.page.get_by_role("link", name="orders").count() == 2
+        _picture(visit, "campaigns-light")
+
+
+def _look_at(visit: Visit, address: str) -> None:
+    answer = visit.page.goto(address)
+    assert answer is not None
+    assert answer.status == 200
+    _settle(visit)
+    if address.endswith("/plan"):
+        visit.page.get_by_text("being reckoned").wait_for(state="detached")
 
 
 def test_the_page_speaks_four_languages_and_keeps_the_choice(shown: str, browser: Browser) -> None:

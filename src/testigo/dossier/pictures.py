@@ -202,9 +202,9 @@ def spans_widely(series: Sequence[Series]) -> bool:
 
 
 def _format(series: Sequence[Series]) -> str:
-    """Number format of the axis: powers of ten where values are very small."""
+    """Number format of the axis: powers of ten where values are very small, else digits: 5000, not 5e+3."""
     values = [abs(value) for one in series for value in one.values if value]
-    return "~e" if (values and max(values) < 0.001) or (spans_widely(series) and min(values) < 0.001) else "~g"
+    return "~e" if (values and max(values) < 0.001) or (spans_widely(series) and min(values) < 0.001) else "~r"
 
 
 def dressed(chart: alt.LayerChart | alt.FacetChart, width: int, height: int) -> Specification:

@@ -23,6 +23,11 @@ def explained(code: str) -> str:
     return rule.summary if rule else ""
 
 
+def rule_of(code: str) -> Rule | None:
+    """The rule of a code; None for a user's own."""
+    return _rules().get(code)
+
+
 def breakable(text: str) -> Markup:
     """The text, escaped, with places where a long run of signs may break: JSON without spaces has none of its own."""
     return Markup("<wbr>").join(escape(piece) for piece in _BREAK.split(text))

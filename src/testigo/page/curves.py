@@ -152,8 +152,8 @@ class Curves:
                 self.raw, title=title, width=_WIDTH, height=_HEIGHT, last_update=self.end, over=over, logarithmic=log
             )
             first = pale["layer"][0]
-            behind = {**first, "data": first.get("data") or pale["data"], "mark": {**first["mark"], "opacity": 0.22}}
-            made = {**made, "layer": [behind, *made["layer"]]}
+            behind = {**first, "data": pale["data"], "mark": {**first["mark"], "opacity": 0.22}}
+            made = {**made, "layer": [behind, *made["layer"]], "datasets": pale["datasets"] | made["datasets"]}
         return pinned(made, self.pins)
 
     def as_json(self) -> str:
@@ -185,7 +185,7 @@ def curves(name: str, lines: Sequence[Line], way: Way, found: Sequence[Found] = 
                 continue
             title = ", ".join(filter(None, [line.name, _(part) if part else ""])) or _(quantity.title).lower()
             look = {"marks": quantity.at_validations, "kind": line.kind + n, "twin": line.twin}
-            own = smoothed(values, way.smoothing)
+            own = values if quantity.at_validations else smoothed(values, way.smoothing)
             made.append(pictures.Series(title, *thinned(places, own, most), **look))  # type: ignore[arg-type]
             if way.smoothing and not quantity.at_validations:
                 raw.append(pictures.Series(title, *thinned(places, values, most), **look))  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ from testigo.page.site import Site
 
 _BINS = 30
 _PAIRS = 60
-_PARTS = (later("prompt"), later("answer"), later("both"))
+_PARTS = {"prompt": later("prompt"), "answer": later("answer"), "both": later("prompt and answer")}
 _SPLITS = ("train", "validation")
 
 
@@ -81,7 +81,7 @@ def _alike(pair: Mapping[str, Any]) -> Alike:
     sides = zip(pair.get("rows", ()), pair.get("splits", ()), pair.get("texts", ()), strict=False)
     return Alike(
         kind=in_words(str(pair.get("kind", ""))),
-        part=_(part) if (part := str(pair.get("part", ""))) in _PARTS else part,
+        part=_(_PARTS[part]) if (part := str(pair.get("part", ""))) in _PARTS else part,
         similarity=float(pair.get("similarity", 0.0)),
         sides=tuple(AlikeSide(str(row), str(split or ""), text) for row, split, text in sides),
     )
@@ -152,4 +152,4 @@ def _bars(rows: Sequence[Mapping[str, Any]], title: str) -> pictures.Specificati
         color=alt.Color("split:N", scale=alt.Scale(domain=list(_SPLITS), range=list(pictures.SERIES[:2])), legend=None),
     )
     faceted = [drawn.transform_filter(f"datum.split == '{split}'") for split in _SPLITS]
-    return pictures.dressed(alt.layer(*faceted), 370, 150)
+    return pictures.dressed(alt.layer(*faceted), 320, 150)

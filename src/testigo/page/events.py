@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from testigo.dossier import units
 from testigo.dossier.files import words
 from testigo.page.site import Site, pretty
 
@@ -13,6 +14,8 @@ A_PAGE = 100
 _MOST_CHARACTERS = 6000
 _BRIEF = 300
 _DIGEST = 40
+_PROCESS = ("host", "boot", "pid", "started")
+"""Which process it was: told in the whole body alone."""
 
 
 @dataclass(frozen=True)
@@ -75,15 +78,28 @@ def events_page(site: Site, *, kind: str = "", before: int = 0) -> EventsPage:
 def _brief(body: Mapping[str, Any]) -> str:
     """The values of a body that are words and numbers; digests are shortened, trees are left out."""
     plain = {
-        key: value for key, value in body.items() if not isinstance(value, dict | list) and value not in (None, "")
+        key: value
+        for key, value in body.items()
+        if not isinstance(value, dict | list) and value not in (None, "") and key not in _PROCESS
     }
-    told = ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in plain.items())
+    told = ", ".join(_said(key, value) for key, value in plain.items())
     return told if len(told) <= _BRIEF else f"{told[:_BRIEF]}…"
 
 
 def _is_brief(body: Mapping[str, Any]) -> bool:
     """Whether the brief text says all."""
-    return all(isinstance(value, str | int | float | bool) and len(str(value)) < _DIGEST for value in body.values())
+    return all(
+        isinstance(value, str | int | float | bool) and len(str(value)) < _DIGEST and key not in _PROCESS
+        for key, value in body.items()
+    )
+
+
+def _said(key: str, value: object) -> str:
+    if key == "seconds" and isinstance(value, int | float):
+        return units.duration(value)
+    if key == "text":
+        return _value(value)
+    return f"{key.replace('_', ' ')} {units.number(value, 4) if isinstance(value, float) else _value(value)}"
 
 
 def _value(value: object) -> str:

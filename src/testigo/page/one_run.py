@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from testigo.corpus import Row
+from testigo.dossier import units
 from testigo.dossier.comparison_facts import shortened
 from testigo.dossier.files import real, words
+from testigo.dossier.language import _, later
 from testigo.ledger import Event, Run, kinds
 from testigo.page.curves import QUANTITIES, Drawn, Line, Way, drawn
 from testigo.page.generations import Generations, generations
@@ -20,6 +23,19 @@ from testigo.tasks import Task, task_for
 
 _LOG_BYTES = 12_000
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+_FACTS = (
+    ("loss", later("Training loss"), later("nats per token")),
+    ("learning_rate", later("Learning rate"), ""),
+    ("gradient_norm", later("Gradient norm"), later("before clipping")),
+    ("clipped", later("The gradient was clipped"), ""),
+    ("skipped", later("The update was skipped"), ""),
+    ("supervised_tokens", later("Tokens in the loss"), ""),
+    ("tokens", later("All tokens"), ""),
+    ("examples", later("Rows"), ""),
+    ("seconds", later("Time"), ""),
+    ("epoch", later("Epochs so far"), ""),
+)
+"""Key of an update's line, title, unit."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +73,8 @@ class UpdatePage:
 
     run: Run
     update: int
-    facts: dict[str, Any]
+    facts: tuple[tuple[str, str], ...]
+    """Title and value with its unit."""
     rows: tuple[UpdateRow, ...]
     findings: tuple[Found, ...]
     before: int | None
@@ -119,12 +136,27 @@ def update_page(site: Site, id: str, update: int) -> UpdatePage | None:
     return UpdatePage(
         run=run,
         update=update,
-        facts=line,
+        facts=tuple(_facts(line)),
         rows=tuple(rows),
         findings=tuple(one for one in findings_in_run(site, run.id) if one.update == update),
         before=steps.updates[at - 1] if at else None,
         after=steps.updates[at + 1] if at + 1 < len(steps.updates) else None,
     )
+
+
+def _facts(line: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The numbers of an update's line that were measured."""
+    for key, title, unit in _FACTS:
+        value = line.get(key)
+        if isinstance(value, bool):
+            yield _(title), _("yes") if value else _("no")
+        elif key == "seconds" and value is not None:
+            yield _(title), units.duration(value)
+        elif isinstance(value, int):
+            yield _(title), units.count(value)
+        elif isinstance(value, float):
+            has_unit = unit and math.isfinite(value)
+            yield _(title), f"{units.number(value, 5)} {_(unit)}" if has_unit else units.number(value, 5)
 
 
 def plain(text: str) -> str:

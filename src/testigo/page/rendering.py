@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 
 from testigo.dossier import report
 from testigo.dossier.language import LANGUAGES, also_speaks, spoken
+from testigo.dossier.words import rule_of
 
 also_speaks("testigo.page", "page")
 FRAGMENT = "testigo-fragment"
@@ -98,6 +99,7 @@ def environment() -> Environment:
     loaders = [PackageLoader("testigo.page", "templates"), PackageLoader("testigo.dossier", "templates")]
     made = base.overlay(loader=ChoiceLoader(loaders))
     assert made.autoescape is True
+    made.globals["rule_of"] = rule_of
     return made
 
 

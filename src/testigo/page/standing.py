@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testigo.dossier import units
 from testigo.dossier.files import real, whole
@@ -45,12 +45,13 @@ class RunRow:
 
 @dataclass(frozen=True)
 class Found:
-    """A finding with where it was made: the pilot (`run` is empty) or an update of a run."""
+    """A finding with where it was made: the pilot (`run` is empty) or an update of a run, which has a `name`."""
 
     finding: Finding
     run: str
     update: int | None
     waived: bool
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ def findings_of(site: Site) -> tuple[Found, ...]:
     waived = dict(site.campaign.waive) if site.campaign else {}
     found = [Found(one, "", None, one.code in waived) for one in site.gates.findings] if site.gates else []
     for run in site.runs:
-        found += _findings_in_run(site, run.id, waived)
+        name = _("{variant}, seed {seed}", variant=run.variant, seed=run.seed)
+        found += [replace(one, name=name) for one in _findings_in_run(site, run.id, waived)]
     found.sort(key=lambda one: (one.waived, _SEVERITIES.index(one.finding.severity)))
     return tuple(found[:_MOST_FINDINGS])
 

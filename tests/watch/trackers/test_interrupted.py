@@ -6,11 +6,13 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,24 +42,30 @@ class Played:
         return str(json.loads((self.folder / "trackers.json").read_text(encoding="utf-8"))["id"])
 
 
-def played_through(place: Path, track: Any, *, killed: bool = True) -> Played:
-    """A run that is killed after update 22, goes on from its checkpoint at 13, and ends at 30; or that just ends."""
+def tiny_campaign(place: Path, track: Any) -> None:
+    """A campaign file with its rows, of which no model is loaded."""
     place.mkdir(parents=True, exist_ok=True)
     (place / "llama").mkdir()
     (place / "llama" / "config.json").write_text("{}", encoding="utf-8")
     (place / "orders.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tiny.rows()), encoding="utf-8")
     tiny.Tiny(place).campaign({"track": track, "task.system": played.PROMPT_SIGN})
-    folder = place / "run"
+
+
+def player(place: Path, folder: str, *arguments: str) -> subprocess.Popen[str]:
+    """A process that follows a run from its first to its last update, then ends or waits."""
     variables = {"WANDB_API_KEY": SECRET * 4, "HF_TOKEN": SECRET, "TRACKIO_DIR": str(place / "trackio")}
-    command = [sys.executable, played.__file__, str(place / "campaign.yaml"), str(folder)]
+    return subprocess.Popen(
+        [sys.executable, played.__file__, str(place / "campaign.yaml"), str(place / folder), *arguments],
+        env={**environment(), **variables}, cwd=place, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
 
-    def process(*arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*command, *arguments], env={**environment(), **variables}, cwd=place, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
 
-    first = process("1", str(KILLED), "wait") if killed else None
+def played_through(place: Path, track: Any, *, killed: bool = True) -> Played:
+    """A run that is killed after update 22, goes on from its checkpoint at 13, and ends at 30; or that just ends."""
+    tiny_campaign(place, track)
+    folder = place / "run"
+    first = player(place, "run", "1", str(KILLED), "wait") if killed else None
     if first is not None:
         assert first.stdout is not None
         while (words := first.stdout.readline()) and words.strip() != "played":
@@ -67,7 +75,7 @@ def played_through(place: Path, track: Any, *, killed: bool = True) -> Played:
         _, errors = first.communicate()
         assert words, errors
         Journal(folder).cut_after(CHECKPOINT, attempt=2)
-    again = process(str(CHECKPOINT + 1 if killed else 1), str(LAST), "end")
+    again = player(place, "run", str(CHECKPOINT + 1 if killed else 1), str(LAST), "end")
     out, errors = again.communicate(timeout=400)
     return Played(folder, json.loads(out.splitlines()[-1] if out else errors))
 
@@ -197,6 +205,41 @@ def test_declared_rows_are_tables_and_the_system_prompt_a_setting(tmp_path: Path
     assert all(sign.encode() in content for sign in (played.PROMPT_SIGN, played.OUTPUT_SIGN, played.ROW_SIGN))
 
 
+def test_two_runs_that_begin_at_once_are_two_runs_of_one_experiment_in_a_new_file(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/new.db"
+    tiny_campaign(tmp_path, [{"mlflow": {"uri": address}}])
+    both = [player(tmp_path, folder, "1", "5", "end") for folder in ("one", "other")]
+    told = [json.loads(process.communicate(timeout=400)[0].splitlines()[-1])["mlflow"] for process in both]
+    assert told == [{"lines": 6, "dropped": 0, "error": ""}] * 2
+    known = [
+        json.loads((tmp_path / name / "trackers.json").read_text(encoding="utf-8"))["id"] for name in ("one", "other")
+    ]
+    with closing(sqlite3.connect(tmp_path / "new.db")) as store:
+        ids = store.execute("SELECT value FROM tags WHERE key = 'testigo.run'").fetchall()
+        experiments = store.execute("SELECT DISTINCT experiment_id FROM runs").fetchall()
+        updates = store.execute("SELECT step, count(*) FROM metrics WHERE key = 'train/loss' GROUP BY step").fetchall()
+    assert sorted(id for (id,) in ids) == sorted(known)
+    assert len(experiments) == 1
+    assert updates == [(update, 2) for update in range(1, 6)]
+
+
+_RACE = """
+import json, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from testigo.watch.trackers.mlflow import Mlflow
+from testigo.watch.trackers.tracker import TrackedRun
+together = threading.Barrier(4)
+def begin(n):
+    options = {"uri": sys.argv[1], "experiment": "raced"}
+    run = TrackedRun(f"id-{n}", f"name-{n}", "raced", Path(sys.argv[2]), Path(sys.argv[2]), options=options)
+    together.wait()
+    return Mlflow(run)._client.get_experiment_by_name("raced").experiment_id
+with ThreadPoolExecutor(4) as pool:
+    print("READ" + json.dumps(list(pool.map(begin, range(4)))))
+"""
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     """A real MLflow server on loopback."""
@@ -232,3 +275,4 @@ def test_mlflow_reads_one_run_with_each_update_once_from_a_server(server: str, t
     found = played_through(tmp_path / "served", [{"mlflow": {"uri": server}}])
     assert found.told["mlflow"]["error"] == ""
     _read_mlflow(server, found)
+    assert len(set(read_by(_RACE, server, str(tmp_path)))) == 1  # four that begin at once make one experiment

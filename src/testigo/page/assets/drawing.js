@@ -3,6 +3,7 @@
 
 const place = document.querySelector("script[data-drawing]").dataset;
 const drawn = new WeakMap(); // figure -> its picture
+const DOUBLE_CLICK_MS = 300;
 let library = null;
 
 function script(address) {
@@ -30,8 +31,8 @@ function inColours(text) {
 }
 
 function linesOf(told) {
-  const values = [told.specification.data, ...told.specification.layer.map((one) => one.data)]
-    .filter(Boolean).map((data) => data.values).find((rows) => rows?.[0] && "run" in rows[0]) || [];
+  const { data, datasets } = told.specification; // a specification names its rows, and holds them once
+  const values = datasets[data.name];
   const lines = new Map(told.lines.map((line) => [line.name, { ...line, x: [], y: [] }]));
   for (const row of values) {
     const line = lines.get(row.run);
@@ -46,8 +47,10 @@ function nearest(places, x) {
   return Math.abs(places[low] - x) <= Math.abs(places[high] - x) ? low : high;
 }
 
+const locally = (value, digits) => value.toLocaleString(document.documentElement.lang, digits);
 const number = (value) => (value === 0 || (Math.abs(value) >= 0.001 && Math.abs(value) < 1e5))
-  ? value.toLocaleString(document.documentElement.lang, { maximumSignificantDigits: 4 }) : value.toExponential(2);
+  ? locally(value, { maximumSignificantDigits: 4 }) : value.toExponential(2);
+const placed = (value) => locally(value, { maximumFractionDigits: value < 100 ? 1 : 0 }); // an update is never rounded
 
 class Picture {
   constructor(figure) {
@@ -115,47 +118,54 @@ class Picture {
 
   // From a place of the pointer to a value of the horizontal axis, and back.
   at(event) {
-    const [left] = this.view.origin();
+    const left = this.view.origin()[0] + this.view.padding().left;
     const bounds = this.box.getBoundingClientRect();
     const x = event.clientX - bounds.left;
     return { x, value: this.view.scale("x").invert(x - left), left, bounds };
   }
 
   listen(canvas) {
-    let from = null;
+    let from = null, leaving = 0;
     canvas.addEventListener("pointermove", (event) => { this.last = event; this.read(event); });
     canvas.addEventListener("pointerleave", () => { this.last = null; this.note.hidden = this.rule.hidden = true; });
-    canvas.addEventListener("pointerdown", (event) => { from = this.at(event); });
+    canvas.addEventListener("pointerdown", (event) => { from = this.at(event); canvas.setPointerCapture(event.pointerId); });
     canvas.addEventListener("pointerup", (event) => {
       const to = this.at(event);
       if (from && Math.abs(to.x - from.x) > 8) {
         this.zoom = [Math.min(from.value, to.value), Math.max(from.value, to.value)];
         this.show();
       } else if (this.figure.dataset.updates && this.spot !== undefined) {
-        location.assign(`${this.figure.dataset.updates}${this.spot}`);
+        const address = `${this.figure.dataset.updates}${this.spot}`;
+        clearTimeout(leaving);
+        leaving = setTimeout(() => location.assign(address), DOUBLE_CLICK_MS); // it may become a double click
       }
       from = null;
     });
-    canvas.addEventListener("dblclick", () => { this.zoom = null; this.show(); });
+    canvas.addEventListener("dblclick", () => { clearTimeout(leaving); this.zoom = null; this.show(); });
   }
 
   read(event) {
     const { x, value, left, bounds } = this.at(event);
-    const lines = this.lines.filter((line) => line.x.length);
-    if (!lines.length) return;
-    const rows = lines.map((line) => { const n = nearest(line.x, value); return { line, x: line.x[n], y: line.y[n] }; });
-    const spot = rows.reduce((best, row) => (Math.abs(row.x - value) < Math.abs(best.x - value) ? row : best)).x;
+    const near = this.lines.filter((line) => line.x.length)
+      .map((line) => { const n = nearest(line.x, value); return { line, x: line.x[n], y: line.y[n] }; });
+    if (!near.length) return;
+    const spot = near.reduce((best, row) => (Math.abs(row.x - value) < Math.abs(best.x - value) ? row : best)).x;
     this.spot = spot;
+    const rows = near.filter(({ line }) => line.x[0] <= spot && spot <= line.x.at(-1)); // a run that ended has no value
     this.note.replaceChildren();
     const head = document.createElement("p");
-    head.textContent = `${this.told.over} ${number(spot)}`;
+    head.textContent = `${this.told.over} ${placed(spot)}`;
     this.note.append(head);
     for (const row of rows.sort((a, b) => b.y - a.y).slice(0, 14)) {
       const line = document.createElement("p");
       const dot = document.createElement("span");
       dot.className = "dot";
       dot.style.background = row.line.colour;
-      line.append(dot, `${lines.length > 1 ? `${row.line.name} ` : ""}${number(row.y)}`);
+      const name = document.createElement("span");
+      name.textContent = this.lines.length > 1 ? row.line.name : "";
+      const value = document.createElement("strong");
+      value.textContent = number(row.y);
+      line.append(dot, name, value);
       this.note.append(line);
     }
     this.note.hidden = this.rule.hidden = false;

@@ -62,6 +62,7 @@
     for (const form of root.querySelectorAll("form[data-submit]")) {
       form.addEventListener("change", () => form.requestSubmit());
     }
+    root.querySelectorAll(".hint").forEach((one) => { one.hidden = false; });
     if (drawing) drawing.draw(root);
     else if (root.querySelector("[data-curves]")) {
       import(document.querySelector("script[data-drawing]").dataset.drawing).then((script) => {

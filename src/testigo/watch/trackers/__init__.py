@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from importlib.util import find_spec
@@ -53,6 +53,16 @@ def tracker_of(name: str) -> Open:
     """How the tracker of a name is opened; its library is imported only then."""
     opened: Open = import_module(f"testigo.watch.trackers.{name}").open_tracker
     return opened
+
+
+def relay(name: str, run: TrackedRun, before: Sequence[Line], files: Mapping[str, Path] | None = None) -> Relay:
+    """The tracker of a name in its own thread, told of the lines so far."""
+    abandon: Callable[[], None] = getattr(import_module(f"{__name__}.{name}"), "abandon", _nothing)
+    return Relay(name, tracker_of(name), run, before, files=files, abandon=abandon)
+
+
+def _nothing() -> None:
+    """Most clients hold nobody up."""
 
 
 def tracked_run(name: str, campaign: Campaign, folder: Path, *, run: str, variant: str, seed: int) -> TrackedRun:
@@ -113,7 +123,7 @@ def follow(campaign: Campaign, folder: Path, *, run: str, variant: str, seed: in
     os.environ.update(SILENT)
     before = lines_of(folder)
     relays = [
-        Relay(name, tracker_of(name), tracked_run(name, campaign, folder, run=run, variant=variant, seed=seed), before)
+        relay(name, tracked_run(name, campaign, folder, run=run, variant=variant, seed=seed), before)
         for name in campaign.track.declared
     ]
     return Followers(relays, folder)

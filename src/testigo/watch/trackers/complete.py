@@ -15,9 +15,8 @@ from typing import Any
 from testigo.campaign import Campaign
 from testigo.disk import write_json
 from testigo.errors import exit_code_of
-from testigo.watch.trackers import require, tracked_run, tracker_of
+from testigo.watch.trackers import relay, require, tracked_run
 from testigo.watch.trackers.picture import curves
-from testigo.watch.trackers.relay import Relay
 from testigo.watch.trackers.tracker import lines_of, write_told
 
 LONGEST_SECONDS = 300.0
@@ -62,11 +61,11 @@ def complete(wanted: Completion) -> None:
     for name in wanted.names:
         run = tracked_run(name, campaign, folder, run=wanted.run, variant=wanted.variant, seed=wanted.seed)
         files = {kind: Path(place) for kind, place in wanted.files.items()}
-        relays.append(Relay(name, tracker_of(name), run, lines, files=files))
+        relays.append(relay(name, run, lines, files))
     png = curves(lines) if relays else b""
-    for relay in relays:
-        relay.end(well=wanted.well, png=png)
-    told = {relay.name: relay.wait(until) for relay in relays}
+    for own in relays:
+        own.end(well=wanted.well, png=png)
+    told = {own.name: own.wait(until) for own in relays}
     write_told(folder, told)
 
 

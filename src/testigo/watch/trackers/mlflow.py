@@ -81,13 +81,21 @@ class Mlflow:
         self._client.set_terminated(self._id, status="FINISHED" if well else "FAILED")
 
     def _experiment(self, name: str, address: str) -> str:
+        from mlflow.exceptions import MlflowException
+
         known = self._client.get_experiment_by_name(name)
         if known is not None:
             return str(known.experiment_id)
         beside = None
         if address.startswith(_SQLITE):
             beside = Path(address.removeprefix(_SQLITE)).with_name("mlartifacts").as_uri()
-        return str(self._client.create_experiment(name, artifact_location=beside))
+        try:
+            return str(self._client.create_experiment(name, artifact_location=beside))
+        except MlflowException:  # a run that began at the same time made it
+            known = self._client.get_experiment_by_name(name)
+            if known is None:
+                raise
+            return str(known.experiment_id)
 
     def _updates_of(self, name: str) -> set[int]:
         return {point.step for point in self._client.get_metric_history(self._id, name)}

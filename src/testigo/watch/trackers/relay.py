@@ -22,7 +22,11 @@ Open = Callable[[TrackedRun], Tracker]
 
 
 class Relay:
-    """One tracker in a thread of its own. Calling it never waits and never raises."""
+    """One tracker in a thread of its own. Calling it never waits and never raises.
+
+    `abandon` is called once, when the tracker failed or was too late: it ends what the client would hold this process
+    up with at its exit.
+    """
 
     def __init__(
         self,
@@ -33,8 +37,10 @@ class Relay:
         *,
         most_waiting: int = MOST_WAITING,
         files: Mapping[str, Path] | None = None,
+        abandon: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
+        self._abandon = abandon
         self._open, self._run, self._most = open_tracker, run, most_waiting
         self._before: Sequence[Line] = before
         self._waiting: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
@@ -96,11 +102,14 @@ class Relay:
             try:
                 return self._open(self._run)
             except Exception:
-                if not tries_left:
+                if self._error or not tries_left:
                     raise
                 time.sleep(1.0)
         raise AssertionError
 
     def _fail(self, why: str) -> None:
+        if self._error:  # what a client says once it was abandoned
+            return
         self._error = why
+        self._abandon()
         print(f"the tracker {self.name} was left behind: {why}", file=sys.stderr, flush=True)

@@ -7,14 +7,21 @@ one run.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import io
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from testigo.watch.trackers.relay import GRACE_SECONDS
 from testigo.watch.trackers.tracker import TrackedRun
+
+_SERVICE = "wandb-core"
+"""The process that the client starts, one for this process, and leaves to talk to the server."""
 
 
 class Wandb:
@@ -90,3 +97,28 @@ class Wandb:
 def open_tracker(run: TrackedRun) -> Wandb:
     """Go on with the run of the same id, or begin it."""
     return Wandb(run)
+
+
+def abandon() -> None:
+    """End W&B's own process at once, now and where it was started again, at the exit.
+
+    Otherwise the client waits for it at the exit for as long as it tries to reach a server: minutes, whatever its
+    settings say.
+    """
+    _kill_service()
+    atexit.register(_leave)
+
+
+def _kill_service() -> None:
+    for process in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.name() == _SERVICE:
+                process.kill()
+
+
+def _leave() -> None:
+    _kill_service()
+    with contextlib.suppress(Exception, SystemExit):  # it finds its process gone, and takes its own hook away
+        import wandb
+
+        wandb.teardown()
