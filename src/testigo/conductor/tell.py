@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from testigo.errors import Interrupted, TestigoError
 from testigo.training.launchers import local
 from testigo.training.progress import ENDED_WELL
 from testigo.watch.trackers.complete import Completion
+from testigo.watch.trackers.relay import GIVEN_UP
 from testigo.watch.trackers.tracker import STATE, id_of
 
 _KEEP_FILES = ("wandb", "mlflow", "trackio")
@@ -33,21 +34,25 @@ def trackers(grounds: Grounds) -> None:
     if not grounds.campaign.track.declared:
         return
     states = {run.id: run.state for run in grounds.ledger.runs()}
+    names = list(grounds.campaign.track.declared)
     for planned in planned_runs(grounds.campaign):
         run = grounds.spec(planned).run_id
         if (grounds.workspace.run(run) / "steps.jsonl").exists():
-            _complete(grounds, planned, run, well=states.get(run) in ENDED_WELL)
+            silent = _complete(grounds, planned, run, names, well=states.get(run) in ENDED_WELL)
+            # Who does not answer for one run is not waited for once more for each of the others.
+            names = [name for name in names if name not in silent]
 
 
-def _complete(grounds: Grounds, planned: PlannedRun, run: str, *, well: bool) -> None:
+def _complete(grounds: Grounds, planned: PlannedRun, run: str, among: Sequence[str], *, well: bool) -> set[str]:
+    """Tell the trackers of one run; the names of those that did not answer and were given up."""
     folder = grounds.workspace.run(run)
     id_of(folder)  # a run from before trackers were declared has none yet
     known = json.loads((folder / STATE).read_text(encoding="utf-8"))
     export = folder / "export"
     digest = file_sha256(export / _HOLDS_ROWS) if export.exists() else ""
-    names = [name for name in grounds.campaign.track.declared if _lacks(name, known, digest)]
+    names = [name for name in among if _lacks(name, known, digest)]
     if not names:
-        return
+        return set()
     staged = _staged(grounds, folder / ".for-trackers") if digest else {}
     wanted = Completion(
         campaign=planned.campaign.to_json(), campaign_folder=str(grounds.campaign.folder), folder=str(folder), run=run,
@@ -61,14 +66,16 @@ def _complete(grounds: Grounds, planned: PlannedRun, run: str, *, well: bool) ->
         raise
     except (TestigoError, local.WorkerDied) as error:
         grounds.reporter.say(f"  trackers: {error}")
-        return
+        return set()
     finally:
         shutil.rmtree(folder / ".for-trackers", ignore_errors=True)
     told = json.loads((folder / STATE).read_text(encoding="utf-8"))
     done = [name for name in names if not told["told"][name]["error"]]
     write_json(folder / STATE, told | {"files": known.get("files", {}) | dict.fromkeys(done, digest)})
-    for name in set(names) - set(done):
-        grounds.reporter.say(f"  trackers: {name} was left behind: {told['told'][name]['error']}")
+    errors = {name: str(told["told"][name]["error"]) for name in names if name not in done}
+    for name, error in errors.items():
+        grounds.reporter.say(f"  trackers: {name} was left behind: {error}")
+    return {name for name, error in errors.items() if error.startswith(GIVEN_UP)}
 
 
 def _lacks(name: str, known: Mapping[str, Any], digest: str) -> bool:

@@ -103,6 +103,19 @@ def test_a_tracker_that_hangs_does_not_hold_up_the_end(tmp_path: Path) -> None:
     assert (result.lines, result.dropped) == (0, 5)
 
 
+def test_a_tracker_that_takes_no_line_is_given_up_long_before_its_time_is_over_and_once(tmp_path: Path) -> None:
+    hanging, abandoned = Kept(), []
+    run = TrackedRun("id", "control-0-id", "tiny", tmp_path, tmp_path)
+    lines = [played.line_of(update) for update in range(1, 4)]
+    own = Relay("kept", lambda _: hanging, run, lines, abandon=lambda: abandoned.append(1))
+    own.end(well=True, png=b"")
+    result = own.wait(time.monotonic() + 600, silence_seconds=0.2)
+    assert result == Told(lines=0, dropped=3, error="given up: it took nothing for 0.2 s")
+    own.wait(time.monotonic())
+    hanging.gate.set()
+    assert abandoned == [1]
+
+
 def test_what_was_dropped_is_a_finding_and_silence_is_none() -> None:
     found = judge([tracker_heard_everything], [Delivery("wandb", lines=90, dropped=10)]).findings
     assert [(one.code, one.severity) for one in found] == [("M131", "warn")]

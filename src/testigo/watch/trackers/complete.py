@@ -17,10 +17,11 @@ from testigo.disk import write_json
 from testigo.errors import exit_code_of
 from testigo.watch.trackers import relay, require, tracked_run
 from testigo.watch.trackers.picture import curves
+from testigo.watch.trackers.relay import GRACE_SECONDS
 from testigo.watch.trackers.tracker import lines_of, write_told
 
 LONGEST_SECONDS = 300.0
-"""An adapter of some hundred megabytes on its way to a server."""
+"""An adapter of some hundred megabytes on its way to a server. One that takes no line is given up long before."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def complete(wanted: Completion) -> None:
     png = curves(lines) if relays else b""
     for own in relays:
         own.end(well=wanted.well, png=png)
-    told = {own.name: own.wait(until) for own in relays}
+    told = {own.name: own.wait(until, silence_seconds=GRACE_SECONDS) for own in relays}
     write_told(folder, told)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import sys
 import threading
@@ -16,7 +17,10 @@ MOST_WAITING = 1000
 """Lines that may wait for a tracker; more are dropped, counted and said. A line is about 2 KB."""
 GRACE_SECONDS = 30.0
 """How long a run's end waits for a tracker."""
+GIVEN_UP = "given up:"
+"""How the error of a tracker begins that did not fail but was no longer waited for."""
 _TRIES = 3
+_LOOK_SECONDS = 0.5
 
 Open = Callable[[TrackedRun], Tracker]
 
@@ -46,6 +50,7 @@ class Relay:
         self._waiting: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
         self._files, self._png, self._well = dict(files or {}), b"", True
         self._handed, self._heard, self._refused, self._error = len(before), 0, 0, ""
+        self._moved = time.monotonic()
         self._thread = threading.Thread(target=self._work, name=f"tracker-{name}", daemon=True)
         self._thread.start()
 
@@ -68,11 +73,18 @@ class Relay:
         self._png, self._well = png, well
         self._waiting.put(None)
 
-    def wait(self, until: float) -> Told:
-        """What came of it; what is not told by then [s, monotonic clock] counts as dropped."""
-        self._thread.join(max(0.0, until - time.monotonic()))
+    def wait(self, until: float, *, silence_seconds: float = math.inf) -> Told:
+        """What came of it; what is not told by then [s, monotonic clock] counts as dropped.
+
+        A tracker that takes no line for `silence_seconds` while lines wait is given up before.
+        """
+        while self._thread.is_alive() and time.monotonic() < until:
+            self._thread.join(min(_LOOK_SECONDS, max(0.0, until - time.monotonic())))
+            if self._heard < self._handed and time.monotonic() - self._moved > silence_seconds:
+                self._fail(f"{GIVEN_UP} it took nothing for {silence_seconds:g} s")
+                return self.told
         if self._thread.is_alive():
-            self._fail("it was still busy when the run had ended and its time was over")
+            self._fail(f"{GIVEN_UP} it was still busy when the run had ended and its time was over")
         return self.told
 
     def _work(self) -> None:
@@ -81,11 +93,11 @@ class Relay:
             telling = Telling(tracker, self._run)
             for line in self._before:
                 telling.line(line)
-                self._heard += 1
+                self._took()
             self._before = ()
             while (new := self._waiting.get()) is not None:
                 telling.line(new)
-                self._heard += 1
+                self._took()
             telling.findings()
             if self._png:
                 tracker.picture(0, "curves", self._png)
@@ -95,6 +107,10 @@ class Relay:
         except Exception as error:
             first, *_ = str(error).strip().splitlines() or [""]
             self._fail(f"{type(error).__name__}: {first}"[:300])
+
+    def _took(self) -> None:
+        self._heard += 1
+        self._moved = time.monotonic()
 
     def _opened(self) -> Tracker:
         """Runs side by side may meet where a database is made: the second try finds it."""
