@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import served
 import whole
+from PIL import Image
 
 from testigo.campaign import Workspace
 from testigo.ledger import Ledger
@@ -25,6 +27,7 @@ from testigo.ledger import Ledger
 if TYPE_CHECKING:
     from browser import Browser, Visit
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "page.md"
 TOKEN = "a-token-of-many-letters"
 SETTINGS = {
     "training.updates": 12,
@@ -53,6 +56,13 @@ def test_a_visit_reaches_no_other_machine_and_says_what_was_asked(browser: Brows
 def _go_astray(browser: Browser) -> None:
     with browser.visit() as visit:
         visit.page.set_content("<!doctype html><img alt=a src=https://example.org/a.png>")
+
+
+def test_the_documentation_shows_every_page() -> None:
+    names = {"overview", "campaigns", "run", "update", *(path.strip("/") for path in PAGES[1:])}
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert {name for name in names if f"](images/page-{name}-light.png)" not in text} == set()
+    assert all((DOCUMENT.parent / named).is_file() for named in re.findall(r"\]\((images/[^)]+)\)", text))
 
 
 @dataclass
@@ -139,6 +149,7 @@ def test_beside_a_training_that_goes_on(going: Going, browser: Browser) -> None:
         frame.locator("#samples").wait_for()
         assert "<|im_end|>" in frame.locator("body").inner_text()
         page.locator("iframe.framed").scroll_into_view_if_needed()
+        page.frames[-1].evaluate("() => document.querySelector('#samples').scrollIntoView()")
         _picture(visit, "samples-light")
         page.get_by_text("Confirm the samples", exact=True).first.click()
         page.get_by_label("Your name").fill("Ada <script>")
@@ -277,8 +288,10 @@ def test_a_drag_zooms_a_double_click_goes_back_and_a_click_opens_the_rows(
 
 def _picture(visit: Visit, name: str) -> None:
     folder = os.environ.get("TESTIGO_PICTURES")
-    if folder:
-        visit.picture(Path(folder) / f"page-{name}.png")
+    if folder and f"images/page-{name}.png" in DOCUMENT.read_text(encoding="utf-8"):
+        path = Path(folder) / f"page-{name}.png"
+        visit.picture(path)
+        Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)  # a third of the size, and as clear
 
 
 def _settle(visit: Visit) -> None:
@@ -343,6 +356,39 @@ def test_the_page_speaks_four_languages_and_keeps_the_choice(shown: str, browser
             headings.add((page.locator("html").get_attribute("lang"), page.locator("h1").inner_text()))
             assert visit.faults() == []
         assert len(headings) == 4
+
+
+def test_longer_words_of_other_languages_fit_on_a_phone(shown: str, told: Any, browser: Browser) -> None:
+    run = next(path.name for path in sorted((told.workspace.root / "runs").iterdir()) if path.name.startswith("rate"))
+    for language in ("es", "pt", "fr"):
+        with browser.visit(width=390, scripts=False) as visit:
+            for path in (f"/?language={language}", *PAGES[1:], f"/runs/{run}", f"/runs/{run}/updates/17"):
+                visit.page.goto(f"{shown}{path}")
+                assert visit.page.locator("html").get_attribute("lang") == language
+                assert not visit.is_too_wide(), (language, path)
+
+
+def test_hostile_rows_outputs_and_names_run_nothing_in_the_browser(shown: str, living: Any, browser: Browser) -> None:
+    attack = "<script>alert(1)</script><img src=x onerror=alert(2)><a href='javascript:alert(3)'>x</a>"
+    living.step(6, row_losses={attack: 1.0})
+    living.find(code=attack, name=attack, observed=attack, remedy=attack, rows=[attack])
+    (living.folder / "log.txt").write_text(attack)
+    with living.story.ledger() as ledger:
+        ledger.plan_run("hostile", variant=attack, seed=0, defines={})
+        ledger.start_run("hostile", pid=1)
+    (living.workspace.run("hostile")).mkdir(parents=True)
+    (living.workspace.run("hostile") / "steps.jsonl").write_text((living.folder / "steps.jsonl").read_text())
+    own = [f"/runs/{living.run}", f"/runs/{living.run}/updates/6", "/gates", "/ledger", "/compare"]
+    with served.served(str(living.workspace.root)) as (host, port, _), browser.visit() as visit:
+        alerts: list[str] = []
+        visit.page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
+        for address in (f"{shown}/rows?kind=broken", *(f"http://{host}:{port}{path}" for path in own)):
+            _look_at(visit, address)
+            assert "alert(" in visit.page.locator("#content").inner_text()
+            assert visit.page.locator("#content script, #content img, [href^='javascript']").count() == 0
+        _point_at_half(visit)
+        assert any(attack in line for line in _reading(visit))
+        assert alerts == []
 
 
 def test_the_keyboard_reaches_content_and_pages(shown: str, browser: Browser) -> None:

@@ -73,9 +73,9 @@ def _complete(grounds: Grounds, planned: PlannedRun, run: str, among: Sequence[s
     done = [name for name in names if not told["told"][name]["error"]]
     write_json(folder / STATE, told | {"files": known.get("files", {}) | dict.fromkeys(done, digest)})
     errors = {name: str(told["told"][name]["error"]) for name in names if name not in done}
-    for name, error in errors.items():
-        grounds.reporter.say(f"  trackers: {name} was left behind: {error}")
-    return {name for name, error in errors.items() if error.startswith(GIVEN_UP)}
+    for name, why in errors.items():
+        grounds.reporter.say(f"  trackers: {name} was left behind: {why}")
+    return {name for name, why in errors.items() if why.startswith(GIVEN_UP)}
 
 
 def _lacks(name: str, known: Mapping[str, Any], digest: str) -> bool:
