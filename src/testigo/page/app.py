@@ -17,7 +17,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from testigo.campaign import Workspace
-from testigo.dossier.history import waivers
+from testigo.dossier.history import notes, waivers
 from testigo.dossier.language import _, later, speaking
 from testigo.dossier.memory import memory_picture
 from testigo.errors import TestigoError
@@ -160,7 +160,8 @@ class Page:
             site, events = self.site, self.site.events
             waived = [event for event in events if event.kind == kinds.GATE_WAIVED]
             declared = dict(site.campaign.waive) if site.campaign else {}
-            record = SimpleNamespace(gates=site.gates, waivers=waivers(waived, declared, site.gates))
+            told = notes([event for event in events if event.kind == kinds.NOTE])
+            record = SimpleNamespace(gates=site.gates, waivers=waivers(waived, declared, site.gates), notes=told)
             found = [one for one in findings_of(site) if one.run]
             memory = memory_picture(site.gates.phases) if site.gates else None
             return {

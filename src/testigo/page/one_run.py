@@ -12,7 +12,9 @@ from testigo.corpus import Row
 from testigo.dossier import units
 from testigo.dossier.comparison_facts import shortened
 from testigo.dossier.files import real, words
+from testigo.dossier.history import notes
 from testigo.dossier.language import _, later
+from testigo.dossier.record import Note
 from testigo.ledger import Event, Run, kinds
 from testigo.page.curves import QUANTITIES, Drawn, Line, Way, drawn
 from testigo.page.generations import Generations, generations
@@ -51,6 +53,7 @@ class RunPage:
     way: Way
     findings: tuple[Found, ...]
     events: tuple[Event, ...]
+    notes: tuple[Note, ...]
     log: str
     generations: tuple[Generations, ...]
     may_stop: bool
@@ -106,6 +109,7 @@ def run_page(
         way=way,
         findings=tuple(found),
         events=tuple(event for event in site.events if event.run == run.id),
+        notes=notes([event for event in site.events if event.run == run.id and event.kind == kinds.NOTE]),
         log=plain(tail_of(site.file(*site.folder_of(run.id), "log.txt"), _LOG_BYTES)),
         generations=generations(site, run.id),
         may_stop=run.state in ("running", "interrupted", "planned"),
