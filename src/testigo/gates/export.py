@@ -42,7 +42,7 @@ class ExportEvidence:
     checkpoint_bytes: int | None = None
     """Bytes of one checkpoint, optimizer included."""
     checkpoints_kept: int | None = None
-    """Most checkpoints that exist at one time."""
+    """Checkpoints that are still to be written and will be kept, of all runs together."""
 
 
 @rule("X101", "not-a-fresh-process", "warn", phase="export")
@@ -172,14 +172,14 @@ def merged_is_unmerged(evidence: ExportEvidence, relative: float = 1e-4) -> Find
 
 @rule("X109", "disk-too-small", "stop", phase="export")
 def disk_holds_the_checkpoints(evidence: ExportEvidence, margin: float = 1.1) -> Finding | Passed:
-    """The disk holds the checkpoints that the campaign keeps, and the one being written.
+    """The disk holds the checkpoints that all runs of the campaign keep, and the one being written.
 
-    Why it matters: a full disk ends the run, and half a checkpoint is none.
+    Why it matters: a campaign waits on a full disk until somebody frees it, and half a checkpoint is none.
 
     What to do: free the disk, give another `--workspace`, or lower `training.checkpoint.keep`.
 
-    Source: the older one goes only after the newer one was verified, so one more than is kept exists; 10 % for the
-    rest of the run's files.
+    Source: the older one goes only after the newer one was verified, so one more than is kept exists; checkpoints of
+    runs that ended stay; 10 % for the rest of the runs' files.
     """
     free, one = need(evidence.free_disk_bytes, "free disk"), need(evidence.checkpoint_bytes, "a checkpoint's size")
     wanted = math.ceil(margin * one * (need(evidence.checkpoints_kept, "the checkpoints kept") + 1))

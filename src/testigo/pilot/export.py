@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from testigo.campaign import Campaign, planned_runs
 from testigo.encoding import ImageEncoder
 from testigo.errors import TestigoError
 from testigo.gates.export import ExportEvidence
@@ -66,8 +67,16 @@ def collect(bench: Bench, folder: Path) -> ExportEvidence:
         else all(tuple(kept["first_logits"]) == own for kept, own in zip(record["control_inputs"], base, strict=True)),
         free_disk_bytes=shutil.disk_usage(folder.parent).free,
         checkpoint_bytes=bench.checkpoint_bytes,
-        checkpoints_kept=bench.settings.training.checkpoint.keep + 1,  # the best may be an older one
+        checkpoints_kept=checkpoints_to_come(bench.settings, folder.parents[2] / "runs"),
     )
+
+
+def checkpoints_to_come(settings: Campaign, runs: Path) -> int:
+    """How many checkpoints all runs of a campaign keep in the end, less those that lie in its `runs` already."""
+    plan = [planned.campaign.training for planned in planned_runs(settings)]
+    most = [own.checkpoint.keep + 1 for own in plan]  # the best may be an old one
+    kept = [min(n, own.updates or n) for n, own in zip(most, plan, strict=True)]
+    return max(sum(kept) - len(list(runs.glob("*/checkpoints/[0-9]*[0-9]"))), 0)
 
 
 def _not_loaded(answer: dict[str, Any]) -> tuple[str, ...]:
