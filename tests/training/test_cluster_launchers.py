@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -146,6 +147,24 @@ def test_a_run_as_a_job_of_submitit_is_the_run_that_it_is_here(tiny: Tiny, tmp_p
         results.append(to_end(work))
         assert len(heard) == 1
     assert results[0]["final_weights_sha256"] == results[1]["final_weights_sha256"]
+
+
+def test_the_baseline_and_the_pilot_are_measured_where_the_runs_will_be_trained(tiny: Tiny, tmp_path: Path) -> None:
+    from testigo.conductor import measure
+    from testigo.conductor.opening import opened
+
+    there = {"machine": {"launcher": "slurm", "slurm": {"cluster": "local"}}}
+    with opened(tiny.campaign({**SETTINGS, **there}), tmp_path / "ws", Silent()) as grounds:
+        made = measure.baseline(grounds)
+        assert measure.pilot(grounds).ok
+        folder = measure.pilot_folder(grounds)
+    for log in (made.parent, folder):
+        told = json.loads((log / "worker.json").read_text())
+        assert (told["host"], told["ended"]) == (os.uname().nodename, True), "a job of submitit started it"
+    assert json.loads((folder / "phases.json").read_text())["phases"]
+    here = {"machine": {"launcher": "local"}}
+    with opened(tiny.campaign({**SETTINGS, **here}), tmp_path / "ws2", Silent()) as grounds:
+        assert measure.pilot_folder(grounds).name != folder.name, "other nodes, another verdict"
 
 
 def test_a_machine_without_slurm_is_told(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from testigo.campaign.plan import ONLY_OF_THE_BASELINE
 from testigo.conductor import beside
 from testigo.conductor.grounds import Grounds
 from testigo.conductor.outputs import watch_outputs
+from testigo.conductor.train import measured_at
 from testigo.disk import file_sha256
 from testigo.errors import GateFailed, Problem
 from testigo.evaluation.worker import PROGRESS, EvaluationSpec
@@ -39,7 +40,10 @@ def baseline(grounds: Grounds, split: str = "validation") -> Path:
         defines["head"] = grounds.campaign.model.head
     fingerprint = digest({**defines, "base": grounds.base.digest})[:16]
     out = grounds.workspace.baseline(fingerprint) / "predictions"
-    files = to_end(_evaluate(grounds, grounds.campaign, out, split, "baseline", weights=None, seed=0))
+    placement = measured_at(grounds)
+    files = to_end(
+        _evaluate(grounds, grounds.campaign, out, split, "baseline", weights=None, seed=0, placement=placement)
+    )
     made = files[0]
     head = json.loads(made.with_name(f"{split}.meta.json").read_text(encoding="utf-8")).get("head", "")
     if head.startswith("new"):
@@ -130,7 +134,11 @@ def pilot(grounds: Grounds) -> Verdict:
         shutil.rmtree(folder, ignore_errors=True)
         spec = grounds.spec(control).write(folder)
         phases = folder / "phases.json"
-        to_end(follow("testigo.pilot.worker", spec, progress=phases, step="pilot", reporter=grounds.reporter))
+        placement = measured_at(grounds)
+        work = follow(
+            "testigo.pilot.worker", spec, progress=phases, step="pilot", reporter=grounds.reporter, placement=placement
+        )
+        to_end(work)
     verdict = judge_pilot(folder, grounds.campaign)
     codes = sorted(finding.code for finding in verdict.findings)
     measured = memory_of(folder)
@@ -155,6 +163,8 @@ def pilot_folder(grounds: Grounds) -> Path:
 
     control = planned_runs(grounds.campaign)[0]
     defines = {**grounds.definition(control), "platform": platform_description()}
+    if (launcher := grounds.campaign.machine.launcher) != "local":
+        defines["launcher"] = launcher  # its nodes are another platform than this one
     return grounds.workspace.pilot(digest(defines)[:16])
 
 

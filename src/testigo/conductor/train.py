@@ -106,6 +106,14 @@ def placement_at(place: int, grounds: Grounds) -> Placement:
     return Placement(devices=range(first, first + machine.processes), processes=machine.processes)
 
 
+def measured_at(grounds: Grounds) -> Placement:
+    """Where baseline and pilot are measured: on the cluster that will train the runs, else in a process beside us.
+
+    A verdict belongs to the platform that it was made on, and a login node has no GPU.
+    """
+    return HERE if grounds.campaign.machine.launcher == "local" else placement_at(0, grounds)
+
+
 def _n_accelerators() -> int:
     from testigo.model.device import n_accelerators  # needs torch
 
