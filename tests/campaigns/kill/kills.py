@@ -5,7 +5,7 @@ other one trained by two processes, and compares each one's weights with those o
 ``kills.py --planned FILE.json`` does to one campaign what a test planned.
 
 A kill costs a start of what it ended, most of which is loading torch: processes are begun with that done (`warm`),
-unless `--cold` asks for those that a user starts. The tests kill a few of both.
+unless `--cold` asks for those that a user starts. The tests kill a few warm ones here, and a cold one in `test_clock`.
 """
 
 from __future__ import annotations

@@ -46,20 +46,10 @@ def test_a_campaign_killed_and_stopped_in_each_of_its_phases_ends_bit_for_bit_as
     assert len(survived["exit_codes"]) == len(survived["killed"]) + 1
 
 
-def test_a_campaign_whose_processes_start_cold_as_a_users_do_ends_bit_for_bit_too(
-    finished: Finished, tmp_path: Path
-) -> None:
-    generator = random.Random(SEED)
-    place = finished.piloted.copy(tmp_path / "cold")
-    planned = [(f"training {generator.randint(3, 9)}", "all"), ("exporting", "conductor")]
-    survived = interrupted(place, planned, finished, generator, "--cold")
-    assert survived["killed"], survived
-
-
 def interrupted(
-    place: Place, planned: list[tuple[str, str]], finished: Finished, generator: random.Random, *options: str
+    place: Place, planned: list[tuple[str, str]], finished: Finished, generator: random.Random
 ) -> dict[str, Any]:
-    """What came of kills in some phases of a campaign, each of somebody, in processes that begin warm or cold."""
+    """What came of kills in some phases of a campaign, each of somebody, in processes that begin warm."""
     import whole
 
     instants = [(phase, min(kills.kill_in(phase, generator).after, 2.0), who) for phase, who in planned]
@@ -69,7 +59,7 @@ def interrupted(
         "kills": [asdict(kills.Kill(*instant)) for instant in instants],
     }))  # fmt: skip
     done = subprocess.run(
-        [sys.executable, kills.__file__, "--planned", str(plan), *options], text=True, capture_output=True, check=False
+        [sys.executable, kills.__file__, "--planned", str(plan)], text=True, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     came_of_it: dict[str, Any] = json.loads(plan.read_text())

@@ -1,4 +1,4 @@
-"""A clock that is set back, by a day, in the middle of a run."""
+"""A campaign of processes that start cold, as a user's do, is killed, and goes on with a clock set back by a day."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import kills
 import whole
 
 from testigo.ledger import kinds
@@ -28,17 +28,16 @@ time.time_ns = lambda: real_ns() - {DAY_SECONDS} * 10**9
 """What every process of Python runs before anything else: the clock that all rooms read is a day behind."""
 
 
-def test_a_clock_that_is_set_back_in_a_run_changes_no_weight_and_breaks_no_record(
+def test_a_killed_campaign_goes_on_bit_for_bit_with_a_clock_that_was_set_back(
     finished: Finished, tmp_path: Path
 ) -> None:
     """What happened later stays later by its number; the time is told as the clock told it."""
     place = finished.piloted.copy(tmp_path / "copy")
     began = place.start("run", "--json", "--yes", stderr=subprocess.DEVNULL)
-    while began.poll() is None and not list(place.workspace.glob("runs/*/checkpoints/000003")):
-        time.sleep(0.005)
-    began.send_signal(signal.SIGTERM)
+    killed = kills.kill_once(began.pid, place.workspace, [kills.Kill("training 4", 0.0, "all")])
     began.communicate()
-    assert began.returncode == 3
+    assert killed
+    assert began.returncode == -signal.SIGKILL
     before = place.events()
     for command in (["run", "--yes"], ["note", str(place.file), "the clock was wrong"], ["dossier"]):
         told = a_day_before(place, *command, folder=tmp_path)
