@@ -126,6 +126,11 @@ def random_kills(generator: random.Random, *, share: float = 0.6, n_training: in
     return [kill_in(phase, generator) for phase in (*chosen[0], *inside, *chosen[1])]
 
 
+def some_of(planned: list[Kill], most: int, generator: random.Random) -> list[Kill]:
+    """So many of them at most, in their order: the last campaign need not be killed more often than was asked for."""
+    return [planned[k] for k in sorted(generator.sample(range(len(planned)), min(most, len(planned))))]
+
+
 def kill_in(phase: str, generator: random.Random) -> Kill:
     """A kill at a random instant of a phase, of a random victim."""
     lasts = LASTS.get(phase, LASTS.get(phase.partition(" ")[0], 0.3))
@@ -326,7 +331,8 @@ def main(n_kills: int, seed: int) -> None:
     tally = Tally(n_kills)
     for number in itertools.count(1):
         processes = 1 + number % 2
-        planned = random_kills(random.Random(f"{seed} {number}"))
+        generator = random.Random(f"{seed} {number}")
+        planned = some_of(random_kills(generator), n_kills - len(tally.killed) + 2, generator)
         print(f"campaign {number}, {processes} process{'es' if processes > 1 else ''}", flush=True)
         place = whole.make(folder / str(number), PROCESSES[processes])
         survived = survive(place, planned, tally.tell)
