@@ -319,7 +319,9 @@ def _in_words(seconds: float) -> str:
 def main(n_kills: int, seed: int) -> None:
     """Kill, tell how far it is, and say how it went. The folder of a campaign that failed stays."""
     import whole
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     folder = Path(tempfile.mkdtemp(prefix="kills-"))
     print(f"{n_kills} kills, seed {seed}, in {folder}", flush=True)
     expected: dict[int, tuple[str, str]] = {}
