@@ -76,6 +76,26 @@ def test_each_piece_stands_beside_its_real_time(tmp_path: Path) -> None:
     }
 
 
+def test_no_time_is_negative_where_the_clock_was_set_back(tmp_path: Path) -> None:
+    """What a run, or an outputs' own file, noted of its seconds stands in; where nothing did, nothing is said."""
+    events: list[Event] = []
+    at(events, 0, kinds.RUN_PLANNED, "c", variant="control", seed=0)
+    at(events, 50, kinds.RUN_STARTED, "c")
+    at(events, 1, kinds.RUN_ENDED, "c", state="interrupted", seconds=3.0)  # set back under the run
+    at(events, 2, kinds.RUN_STARTED, "c")
+    at(events, 8, kinds.RUN_ENDED, "c", state="completed", seconds=5.0)
+    at(events, 4, kinds.RUN_EVALUATED, "c", split="validation")  # and again
+    at(events, 20, kinds.COMPARED)
+    at(events, 10, kinds.EXPORTED)
+    outputs = tmp_path / "runs" / "c" / "predictions"
+    outputs.mkdir(parents=True)
+    (outputs / "validation.meta.json").write_text('{"seconds": 7.0}', encoding="utf-8")
+    held = {one.name: one.real_seconds for one in held_against(PLAN, events, tmp_path)}
+    assert held["control, seed 0"] == pytest.approx(3 + 6)
+    assert held["evaluation: control, seed 0"] == 7.0
+    assert held["export and fresh reading"] is None
+
+
 def test_an_evaluation_after_a_pause_counts_its_own_seconds(tmp_path: Path) -> None:
     events: list[Event] = []
     at(events, 0, kinds.RUN_PLANNED, "c", variant="control", seed=0)

@@ -43,9 +43,12 @@ def of_all(held: Iterable[Held]) -> tuple[float, float] | None:
 
 
 def _real(events: Sequence[Event], root: Path) -> Iterable[tuple[str, float]]:
-    """Seconds by the ledger's times; where the event before belongs to other work, by the piece's own record."""
+    """Seconds by the ledger's times; where the event before belongs to other work, by the piece's own record.
+
+    So too where the clock was set back between two events.
+    """
     names: dict[str, str] = {}
-    began: dict[str, float] = {}
+    began: dict[str, Event] = {}
     trained: dict[str, float] = {}
     before: Event | None = None
     for event in events:
@@ -53,19 +56,24 @@ def _real(events: Sequence[Event], root: Path) -> Iterable[tuple[str, float]]:
         if event.kind == kinds.RUN_PLANNED:
             names[run] = f"{event.body.get('variant')}, seed {event.body.get('seed')}"
         elif event.kind == kinds.RUN_STARTED:
-            began[run] = _clock(event)
+            began[run] = event
         elif event.kind == kinds.RUN_ENDED and run in began:
-            trained[run] = trained.get(run, 0.0) + _clock(event) - began.pop(run)
+            own = _between(began.pop(run), event)
+            own = _number(event.body.get("seconds")) if own is None else own
+            trained[run] = trained.get(run, 0.0) + (own or 0.0)
             yield names.get(run, run), trained[run]
         elif event.kind == kinds.RUN_EVALUATED and event.body.get("split") == "validation":
             own = _meta_seconds(root / "runs" / run / "predictions")
             follows = before is not None and before.kind == kinds.RUN_ENDED and before.run == run
             if follows and before is not None:
-                own = _clock(event) - _clock(before)
+                by_the_clock = _between(before, event)
+                own = own if by_the_clock is None else by_the_clock
             if own is not None:
                 yield f"evaluation: {names.get(run, run)}", own
         elif event.kind == kinds.EXPORTED and before is not None and before.kind == kinds.COMPARED:
-            yield "export and fresh reading", _clock(event) - _clock(before)
+            own = _between(before, event)
+            if own is not None:
+                yield "export and fresh reading", own
         before = event
     yield from _of_files(root)
 
@@ -81,8 +89,11 @@ def _of_files(root: Path) -> Iterable[tuple[str, float]]:
 
 
 def _meta_seconds(folder: Path) -> float | None:
-    seconds = _json(folder / "validation.meta.json").get("seconds")
-    return float(seconds) if isinstance(seconds, int | float) else None
+    return _number(_json(folder / "validation.meta.json").get("seconds"))
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -93,5 +104,7 @@ def _json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _clock(event: Event) -> float:
-    return datetime.fromisoformat(str(event.time)).timestamp()
+def _between(before: Event, after: Event) -> float | None:
+    """Seconds from one event to a later one; None where the clock was set back in between."""
+    seconds = (datetime.fromisoformat(str(after.time)) - datetime.fromisoformat(str(before.time))).total_seconds()
+    return None if seconds < 0 else seconds
