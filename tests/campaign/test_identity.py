@@ -63,6 +63,7 @@ FULL: dict[str, Any] = {
             "save_modules": ["lm_head"],
         },
         "precision": "fp32",
+        "quantise": None,
     },
     "encoding": {
         "maximum_length": 512,
@@ -212,6 +213,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "model.adapter.save_modules": {"model.adapter.save_modules": []},
     "model.head": {**TEXT_CLASSES, "model.head": "new"},
     "model.precision": {"model.precision": "bf16"},
+    "model.quantise": {"model.quantise": "4bit", "model.adapter.save_modules": []},
     "encoding.maximum_length": {"encoding.maximum_length": None},
     "encoding.longer": {"encoding.longer": "drop"},
     "encoding.layout": {"encoding.layout": "padded"},

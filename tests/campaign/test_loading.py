@@ -186,6 +186,14 @@ def test_a_caret_stays_under_its_place_in_a_long_line(starter: Path) -> None:
         ("kind: extraction", "kind: extraction\n  labels: [a, b]", "`labels` only with classes"),
         ("kind: extraction", "kind: extraction\n  answer: text", "`answer` only with the kind classification"),
         ("precision: fp32", "precision: fp32\n  head: new", "`head` only with a class head"),
+        ("precision: fp32", "precision: fp32\n  quantise: 4bits", "did you mean `4bit`?"),
+        ("precision: fp32", "precision: fp32\n  quantise: 4", "one of `4bit`, `8bit`"),
+        (
+            "seeds: [0]",
+            "seeds: [0]\nmachine: {processes: 2, strategy: fsdp}\nvariants: "
+            "[{name: a, set: {model.quantise: 8bit}, because: why}]",
+            "`strategy: ddp` beside `quantise`",
+        ),
         ("validate_every: 20", "validate_every: 20\n  augment: {flip: 0.5}", "only with the kind image-classification"),
         ("evaluation: {max_new_tokens: 64}", "evaluation: {}", "`evaluation.max_new_tokens`"),
         ("evaluation: {max_new_tokens: 64}", "", "`evaluation.max_new_tokens`"),
@@ -265,6 +273,14 @@ def test_what_users_get_wrong_is_named_once(starter: Path, old: str, new: str, w
             "counts validations",
         ),
         ("{name: a, set: {model.adapter.method: full, model.adapter.rank: 4}, because: why}", "no settings of LoRA"),
+        (
+            "{name: a, set: {model.quantise: 4bit, model.adapter: {method: full}}, because: why}",
+            "`method: lora` beside `quantise`",
+        ),
+        (
+            "{name: a, set: {model.quantise: 4bit, model.adapter.save_modules: [lm_head]}, because: why}",
+            "no `save_modules` beside `quantise`",
+        ),
         (
             "{name: a, set: {training.stop: {patience: 1}, training.stop.patience: 1}, because: why}",
             "keys inside of it",

@@ -36,16 +36,16 @@ def test_each_way_out_of_training_can_be_pasted_as_a_variant_and_keeps_the_examp
     pasted = load(written(tmp_path / "b", "variants:\n" + "\n".join(f"  {line}" for line in lines) + "\n",
                           microbatch=4, accumulation=2))  # fmt: skip
     runs = {planned.variant: planned.campaign for planned in planned_runs(pasted)}
-    assert list(runs) == ["control", "half-microbatch", "checkpointing", "half-and-checkpointing", "bf16"]
+    assert list(runs) == ["control", "half-microbatch", "checkpointing", "half-and-checkpointing", "bf16", "four-bits"]
     assert {examples(run) for run in runs.values()} == {8}
     assert runs["half-microbatch"].training.microbatch == 2
     assert runs["half-and-checkpointing"].training.activation_checkpointing
-    assert [way.name for way in ways_out(campaign, phase) if not way.keeps_gradient] == ["bf16"]
+    assert [way.name for way in ways_out(campaign, phase) if not way.keeps_gradient] == ["bf16", "four-bits"]
 
 
 def test_a_microbatch_of_one_row_cannot_be_halved(tmp_path: Path) -> None:
     campaign = load(written(tmp_path, microbatch=1, accumulation=8))
-    assert [way.name for way in ways_out(campaign, "backward")] == ["checkpointing", "bf16"]
+    assert [way.name for way in ways_out(campaign, "backward")] == ["checkpointing", "bf16", "four-bits"]
 
 
 def test_in_validation_the_batch_is_halved_in_the_file_since_a_variant_keeps_the_evaluation(tmp_path: Path) -> None:
@@ -55,6 +55,19 @@ def test_in_validation_the_batch_is_halved_in_the_file_since_a_variant_keeps_the
     assert way.as_yaml("memory ran out").startswith(f"evaluation.batch_size: {campaign.evaluation.batch_size // 2}  #")
 
 
-def test_where_only_weights_lie_in_memory_only_their_precision_helps(tmp_path: Path) -> None:
+def test_where_only_weights_lie_in_memory_only_their_precision_and_bits_help(tmp_path: Path) -> None:
     campaign = load(written(tmp_path))
-    assert [way.name for way in ways_out(campaign, "load")] == ["bf16"]
+    assert [way.name for way in ways_out(campaign, "load")] == ["bf16", "four-bits"]
+
+
+def test_fewer_bits_are_offered_where_the_base_can_be_held_in_them(tmp_path: Path) -> None:
+    plain = load(written(tmp_path)).to_json()
+
+    def offered(**model: object) -> list[str]:
+        changed = Campaign.from_json(plain | {"model": plain["model"] | model}, folder=tmp_path)
+        return [way.name for way in ways_out(changed, "load")]
+
+    assert offered(precision="bf16") == ["four-bits"]
+    assert offered(precision="bf16", quantise="8bit") == []
+    assert offered(adapter={"method": "full"}) == []
+    assert offered(adapter={"method": "lora", "save_modules": ["lm_head"]}) == ["bf16"]

@@ -116,10 +116,16 @@ def campaign_in(folder: Path) -> Callable[..., Campaign]:
     plain = load(folder / "new" / "campaign.yaml").to_json()
 
     def make(
-        name: str, *, method: str = "lora", precision: str = "fp32", layout: str = "packed", **training: Any
+        name: str,
+        *,
+        method: str = "lora",
+        precision: str = "fp32",
+        layout: str = "packed",
+        quantise: str | None = None,
+        **training: Any,
     ) -> Campaign:
         CONFIGURATIONS[name].save_pretrained(folder / "new" / name)
-        model = plain["model"] | {"base": f"path:{name}", "precision": precision}
+        model = plain["model"] | {"base": f"path:{name}", "precision": precision, "quantise": quantise}
         if method == "full":
             model["adapter"] = {"method": "full"}
         else:

@@ -145,6 +145,40 @@ def _adapter_settings(known: Known) -> Iterator[Fault]:
         yield _only_for_lora("save_modules")
 
 
+def _quantised(known: Known) -> Iterator[Fault]:
+    bits, place = known("model.quantise"), ("model", "quantise")
+    if bits is None:
+        return
+    if known("model.adapter.method") == "full":
+        yield Fault(
+            place,
+            "`method: lora` beside `quantise`: weights in so few bits cannot be trained",
+            f"`{bits}` with `method: full`",
+            "set `method: lora`, or remove `quantise`",
+        )
+    if "task.kind" in known and answers_by_head(known):
+        yield Fault(
+            place,
+            "no `quantise` where a class head answers: its base is small, and held in fp32",
+            f"`{bits}`",
+            "remove it",
+        )
+    if known("machine.strategy") == "fsdp":
+        yield Fault(
+            place,
+            "`strategy: ddp` beside `quantise`: packed weights are not sharded here",
+            f"`{bits}` with `strategy: fsdp`",
+            "set `strategy: ddp`, or remove `quantise`",
+        )
+    if known("model.adapter.save_modules"):
+        yield Fault(
+            place,
+            "no `save_modules` beside `quantise`: what is trained whole is not held in few bits",
+            f"`{bits}` with `save_modules`",
+            "remove one of them",
+        )
+
+
 def _only_for_lora(key: str) -> Fault:
     return Fault(
         ("model", "adapter", key),
@@ -355,6 +389,7 @@ _SETTINGS: tuple[Callable[[Known], Iterator[Fault]], ...] = (
     _processes,
     _cluster,
     _adapter_settings,
+    _quantised,
     _shares,
     split_faults,
     _split_files,

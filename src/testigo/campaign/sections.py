@@ -257,6 +257,9 @@ class Base(Section):
     makes a new one, whatever the base has. A new head is trained whole, from values drawn by the run's seed."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """The number format of the forward and backward pass."""
+    quantise: Literal["4bit", "8bit"] | None = None
+    """LoRA: hold the frozen base in 4 bits a weight (NF4, Dettmers et al. 2023) or in 8, by bitsandbytes, for baseline,
+    runs and evaluation alike; `pip install 'testigo[quantised]'`. `null`: in full."""
 
 
 class Encoding(Section):

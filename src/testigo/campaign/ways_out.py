@@ -81,3 +81,13 @@ def _for_weights(campaign: Campaign) -> Iterator[WayOut]:
     if campaign.model.precision == "fp32" and campaign.model.adapter.method == "lora":
         changes = "other rounding, so another experiment; the frozen base takes half; needs hardware with bf16"
         yield WayOut("bf16", {"model.precision": "bf16"}, changes)
+    if _can_be_quantised(campaign):
+        changes = "another base to start from, so another experiment; frozen weights of 4 bits; testigo[quantised]"
+        yield WayOut("four-bits", {"model.quantise": "4bit"}, changes)
+
+
+def _can_be_quantised(campaign: Campaign) -> bool:
+    model, task = campaign.model, campaign.task
+    answers_by_head = task.kind == "image-classification" or (task.kind == "classification" and task.answer == "head")
+    fits = model.adapter.method == "lora" and not model.adapter.save_modules and campaign.machine.strategy != "fsdp"
+    return fits and model.quantise is None and not answers_by_head

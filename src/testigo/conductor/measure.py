@@ -36,6 +36,8 @@ def baseline(grounds: Grounds, split: str = "validation") -> Path:
         name: value for name, value in own["evaluation"].items() if name not in _NOT_OF_THE_BASELINE
     }
     defines = {**settings, "precision": grounds.campaign.model.precision, "corpus": grounds.corpus.fingerprint}
+    if grounds.campaign.model.quantise is not None:
+        defines["quantise"] = grounds.campaign.model.quantise
     if is_answered_by_head(grounds.campaign):
         defines["head"] = grounds.campaign.model.head
     fingerprint = digest({**defines, "base": grounds.base.digest})[:16]

@@ -88,9 +88,9 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
     import torch
 
     from testigo.evaluation.more import answer_guard, answer_prompted, answer_twice
-    from testigo.model.device import device
     from testigo.model.encoder import encoder_of
     from testigo.model.prepare import load_exactly
+    from testigo.model.quantised import on_device
     from testigo.tasks import labels_of
 
     settings = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder))
@@ -100,7 +100,7 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
     corpus = open_corpus(Path(spec.corpus))
     labels = labels_of(settings, corpus)
     loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=weights, labels=labels)
-    model.to(device())
+    on_device(model)
     rows = open_sealed(corpus) if spec.split == "test" else corpus.rows(spec.split)
     own, *more = spec.files
     every = [(path, *_meaning(path, spec)) for path in more if not path.exists()]

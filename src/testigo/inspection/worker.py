@@ -36,10 +36,10 @@ def measure(spec: LossSpec) -> None:
 
 
 def _measure(spec: LossSpec) -> None:
-    from testigo.model.device import device
     from testigo.model.encoder import encoder_of
     from testigo.model.load import pad_id_of
     from testigo.model.prepare import load_exactly
+    from testigo.model.quantised import on_device
     from testigo.tasks import labels_of
 
     settings, out = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder)), Path(spec.out)
@@ -47,7 +47,7 @@ def _measure(spec: LossSpec) -> None:
     corpus = open_corpus(Path(spec.corpus))
     rows = {row.id: row for row in corpus.rows(spec.split) if row.id in wanted}
     loaded, model = load_exactly(settings, spec.base_digest, seed=0, labels=labels_of(settings, corpus))
-    model.to(device()).eval()
+    on_device(model).eval()
     encoder: Any = encoder_of(settings, loaded, corpus.folder)
     encoded = [encoder.encode(rows[row_id]) for row_id in spec.rows]
     encoded = [row for row in encoded if row.n_tokens <= encoder.maximum_length]

@@ -169,7 +169,8 @@ def _attention(campaign: Campaign | None) -> Link:
 
 def _quantisation() -> Link:
     found = [f"{name} {version(name)}" for name in ("bitsandbytes", "torchao", "gguf") if find_spec(name)]
-    means = "GGUF bases are read and dequantised" if find_spec("gguf") else "GGUF bases need testigo[gguf]"
+    bits = "bases in 4 and 8 bits; " if find_spec("bitsandbytes") else "bases in 4 and 8 bits need testigo[quantised]; "
+    means = bits + ("GGUF bases are read and dequantised" if find_spec("gguf") else "GGUF bases need testigo[gguf]")
     return Link("quantisation", ", ".join(found) or "none", means)
 
 

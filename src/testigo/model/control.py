@@ -11,9 +11,9 @@ import torch
 
 from testigo.errors import TestigoError, VerificationFailed, report
 from testigo.model.base import locate
-from testigo.model.device import device
 from testigo.model.export import load_export, read_record
 from testigo.model.load import load_processor
+from testigo.model.quantised import on_device
 from testigo.model.reproduction import ControlInput, Reproduction, reproduce, reproduce_classes
 
 
@@ -30,7 +30,7 @@ def check_export(folder: Path, base: str, *, relative_to: Path = Path(), trusted
     kept = read_record(folder)
     # in the numbers in which the outputs were recorded, where the accelerator is that this process finds
     files = locate(base, relative_to=relative_to, trusted=trusted)
-    model = load_export(folder, files, dtype=getattr(torch, kept["dtype"])).to(device())
+    model = on_device(load_export(folder, files, dtype=getattr(torch, kept["dtype"])))
     inputs = [ControlInput.from_json(plain) for plain in kept["control_inputs"]]
     if "head" in kept:
         processor = load_processor(folder, trusted=trusted) if kept["head"]["reads"] == "image" else None

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import torch
 
-LIBRARIES = ("torch", "transformers", "peft", "safetensors", "tokenizers", "numpy", "testigo")
+LIBRARIES = ("torch", "transformers", "peft", "bitsandbytes", "safetensors", "tokenizers", "numpy", "testigo")
 
 
 @dataclass(frozen=True)

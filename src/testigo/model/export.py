@@ -24,6 +24,7 @@ from testigo.model.device import random_state_kept
 from testigo.model.digest import weights_sha256
 from testigo.model.head import Head
 from testigo.model.load import Loaded, load_base, load_config
+from testigo.model.quantised import bits_of
 
 RECORD = "testigo.json"
 COMPILED = "_orig_mod"
@@ -95,6 +96,7 @@ def export(
             "stop_ids": list(stop_ids),
             "max_new_tokens": max_new_tokens,
             **_head_record(loaded),
+            **({"quantised": bits} if (bits := bits_of(model)) else {}),
             **({"embedding_rows": resized} if resized else {}),
             "control_inputs": [c.to_json() for c in inputs],
             "sha256": {
@@ -237,7 +239,7 @@ def load_export(folder: Path, files: BaseFiles, *, dtype: torch.dtype = torch.fl
         )
     if whole:
         return load_base(files, dtype=dtype, head=_head_of(record)).model
-    loaded = load_base(files, dtype=dtype, head=_head_of(record))
+    loaded = load_base(files, dtype=dtype, head=_head_of(record), bits=record.get("quantised"))
     resized = record.get("embedding_rows")
     if resized:
         with random_state_kept():  # the rows that are new get the adapter's values below
@@ -293,8 +295,8 @@ def merged_error(model: Any, prompts: Sequence[Sequence[int] | Mapping[str, torc
     prompts
         Ids, or what a class head reads, by name.
     """
-    if not isinstance(model, PeftModel):
-        return None
+    if not isinstance(model, PeftModel) or bits_of(model):
+        return None  # an adapter is merged into the base in full, never into weights of few bits
     device = next(model.parameters()).device
 
     def logits(prompt: Sequence[int] | Mapping[str, torch.Tensor]) -> torch.Tensor:

@@ -37,17 +37,17 @@ class ExportSpec:
 def run(spec: ExportSpec) -> None:
     """Load, export, and tell what was written."""
     from testigo.encoding import Encoder
-    from testigo.model.device import device
     from testigo.model.encoder import control_input, encoder_of
     from testigo.model.export import export
     from testigo.model.prepare import load_exactly
+    from testigo.model.quantised import on_device
     from testigo.tasks import labels_of
 
     settings = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder))
     corpus = open_corpus(Path(spec.corpus))
     weights, labels = Path(spec.weights), labels_of(settings, corpus)
     loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=weights, labels=labels)
-    model.to(device())
+    on_device(model)
     encoder = encoder_of(settings, loaded, corpus.folder)
     rows = {row.id: row for row in corpus.rows("validation")}
     prompts = {row_id: control_input(encoder, rows[row_id]) for row_id in spec.control_rows}

@@ -21,6 +21,7 @@ from testigo.model.base import BaseFiles
 from testigo.model.code import names_own_code
 from testigo.model.device import random_state_kept
 from testigo.model.head import Head, begin_anew, head_modules, is_of_head, keep_statistics
+from testigo.model.quantised import Bits, loading_options, settle
 
 Precision = Literal["fp32", "bf16", "fp16"]
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -132,11 +133,13 @@ def load_processor(folder: Path, *, trusted: bool = False) -> Any:
         ) from error
 
 
-def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32, head: Head | None = None) -> Loaded:
+def load_base(
+    files: BaseFiles, *, dtype: torch.dtype = torch.float32, head: Head | None = None, bits: Bits | None = None
+) -> Loaded:
     """The whole base in one dtype, with the class head that is asked for.
 
     Trained weights stay in fp32 (mixed precision is autocast's work); a frozen base may be held in the campaign's
-    precision.
+    precision, or in four or eight bits: then it lies on the device already.
 
     Raises
     ------
@@ -150,7 +153,10 @@ def load_base(files: BaseFiles, *, dtype: torch.dtype = torch.float32, head: Hea
     if head is not None:
         return _load_with_head(files, dtype, head)
     tokenizer = load_tokenizer(files)
-    model, report = _from_pretrained(AutoModelForCausalLM, files, dtype, "a causal language model")
+    model, report = _from_pretrained(
+        AutoModelForCausalLM, files, dtype, "a causal language model", **loading_options(bits, dtype)
+    )
+    settle(model)
     _refuse_missing(report, files)
     model.eval()
     return Loaded(model, tokenizer, files)
@@ -190,7 +196,7 @@ _FATAL = ("missing_keys", "mismatched_keys")
 
 
 def _from_pretrained(
-    auto_class: Any, files: BaseFiles, dtype: torch.dtype, what: str, configuration: Any = None
+    auto_class: Any, files: BaseFiles, dtype: torch.dtype, what: str, configuration: Any = None, **options: Any
 ) -> tuple[Any, dict[str, Any]]:
     own = {} if configuration is None else {"config": configuration, "ignore_mismatched_sizes": True}
     try:
@@ -201,6 +207,7 @@ def _from_pretrained(
             use_safetensors=True,
             output_loading_info=True,
             **own,
+            **options,
         )
     except Exception as error:
         raise ModelError(

@@ -57,7 +57,9 @@ def load_exactly(
     adapter = settings.model.adapter
     head = head_of(settings, labels, seed=seed)
     whole = adapter.method == "full" or head is not None  # a head is trained whole, in the numbers of what it reads
-    loaded = load_base(files, dtype=dtype_of(settings.model.precision, full=whole), head=head)
+    loaded = load_base(
+        files, dtype=dtype_of(settings.model.precision, full=whole), head=head, bits=settings.model.quantise
+    )
     loaded = loaded if head else replace(loaded, labels=labels)  # a class that is written has a name too
     if weights is None and not adapted:
         return loaded, loaded.model

@@ -16,6 +16,7 @@ from testigo.corpus import Row
 from testigo.encoding import AnyEncoder, EncodedRow, Encoder, ImageEncoder, Lengths, Pack, pack, pad
 from testigo.model.device import free_cache
 from testigo.model.load import Loaded
+from testigo.model.quantised import bits_of
 from testigo.pilot.classes import Seen
 from testigo.pilot.data import Tensors
 from testigo.training.loop import Session
@@ -143,19 +144,25 @@ class Bench:
 
     @contextmanager
     def off_device(self) -> Iterator[None]:
-        """Give an accelerator's memory to another process. The optimizer's state and gradients are gone after it."""
+        """Give an accelerator's memory to another process. The optimizer's state and gradients are gone after it.
+
+        A base in few bits stays: its scales would not come along.
+        """
         device = self.session.device
         if device.type == "cpu":
             yield
             return
         self.session.optimizer.state.clear()
         self.session.optimizer.zero_grad(set_to_none=True)
-        self.model.to("cpu")
+        stays = bits_of(self.model) is not None
+        if not stays:
+            self.model.to("cpu")
         free_cache()
         try:
             yield
         finally:
-            self.model.to(device)
+            if not stays:
+                self.model.to(device)
 
     def back_to_start(self) -> None:
         """Trained weights and optimizer as they were before the first update."""

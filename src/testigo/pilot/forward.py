@@ -13,6 +13,7 @@ from testigo.encoding import EncodedRow
 from testigo.gates.forward import ForwardEvidence
 from testigo.model.code import running_code
 from testigo.model.digest import weights_sha256
+from testigo.model.quantised import all_weights
 from testigo.pilot.bench import Bench
 from testigo.pilot.numbers import output_dtypes
 from testigo.training.loss import evaluating, supervised_logits
@@ -50,7 +51,7 @@ def collect(bench: Bench, *, weights_before: str) -> ForwardEvidence:
         shifted_label_loss=_shifted(alone, packed.owner, targets),
         evaluation_twice=abs(float(cross_entropy(together, targets)) - float(cross_entropy(again, targets))),
         zero_loss=float(cross_entropy(together, targets)) == 0.0,
-        weights_intact=weights_sha256(dict(model.named_parameters())) == weights_before,
+        weights_intact=weights_sha256(all_weights(model)) == weights_before,
         output_dtypes=dict(dtypes),
         own_code=running_code(model, bench.loaded.tokenizer, bench.loaded.processor),
     )

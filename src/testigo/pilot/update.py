@@ -9,6 +9,7 @@ from testigo.evaluation.predict import Prediction, predict
 from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.update import UpdateEvidence
 from testigo.model.digest import digests
+from testigo.model.quantised import all_weights
 from testigo.pilot.bench import Bench
 from testigo.pilot.movement import due, in_half_precision, rounded_away
 from testigo.pilot.phases import Phases
@@ -34,7 +35,7 @@ def collect(
     session, model = bench.session, bench.model
     own = {id(p): name for name, p in model.named_parameters()}
     held = [p for group in session.optimizer.param_groups for p in group["params"]]
-    frozen = [(n, t) for n, t in [*model.named_parameters(), *model.named_buffers()] if n not in session.parameters]
+    frozen = [(n, t) for n, t in [*all_weights(model).items(), *model.named_buffers()] if n not in session.parameters]
     before_frozen, before = digests(frozen), digests(session.parameters.items())
     applied, lines, moved_first = [], [], {}
     due_first: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from testigo.evaluation.predict import Prediction, predict
 from testigo.gates.overfit import OverfitEvidence
 from testigo.gates.validation import ValidationEvidence
 from testigo.model.digest import weights_sha256
+from testigo.model.quantised import all_weights
 from testigo.pilot.bench import Bench
 from testigo.training.loss import split_loss
 from testigo.training.optimizer import autocast
@@ -42,7 +43,7 @@ def collect(bench: Bench) -> ValidationEvidence:
     session, model, evaluation = bench.session, bench.model, bench.settings.evaluation
     rows = bench.worst_validation[-N_ROWS:]
     model.train()
-    weights, state = weights_sha256(dict(model.named_parameters())), torch.get_rng_state()
+    weights, state = weights_sha256(all_weights(model)), torch.get_rng_state()
     modes: list[bool] = []
     hook = model.register_forward_pre_hook(lambda module, _: modes.append(any(m.training for m in module.modules())))
 
@@ -68,7 +69,7 @@ def collect(bench: Bench) -> ValidationEvidence:
         training_mode_during=any(modes),
         losses_by_batch=losses,
         twice_difference=abs(again - losses[str(len(rows))]),
-        weights_changed=weights_sha256(dict(model.named_parameters())) != weights,
+        weights_changed=weights_sha256(all_weights(model)) != weights,
         random_state_changed=not torch.equal(state, torch.get_rng_state()),
         outputs_expected=len(longest),
         outputs_written=len(predictions),

@@ -25,6 +25,7 @@ from testigo.model.adapter import trained
 from testigo.model.device import platform_description
 from testigo.model.digest import weights_sha256
 from testigo.model.encoder import encoder_of
+from testigo.model.quantised import all_weights
 from testigo.model.starter import end_with_starter
 from testigo.pilot import backward, classes, data, export, forward, memory, processes, resume, speed, update, validation
 from testigo.pilot.balance import balance
@@ -103,9 +104,7 @@ def _go_through(
         evidence.append(together.evidence)
     with phases.measure("load", spec.campaign["model"]["base"]):
         digests: list[str] = []  # before the weights go to the device: what a transfer loses is seen at its other end
-        prepared = prepare(
-            spec, before_device=lambda model: digests.append(weights_sha256(dict(model.named_parameters())))
-        )
+        prepared = prepare(spec, before_device=lambda model: digests.append(weights_sha256(all_weights(model))))
     bench = _bench(spec, prepared, folder)
     with phases.measure("data", f"{len(bench.session.rows)} + {len(bench.session.validation_rows)} rows"):
         collected = classes.data(bench.classes()) if bench.has_head else data.collect(bench.tensors())

@@ -20,6 +20,7 @@ from testigo.model.base import base_of
 from testigo.model.head import head_modules, keep_statistics
 from testigo.model.load import dtype_of, load_processor
 from testigo.model.prepare import head_of
+from testigo.sizing.few_bits import in_few_bits
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ def shape(campaign: Campaign, configuration: Any, *, adapted: bool, n_classes: i
         model: nn.Module = auto_class.from_config(
             configuration, dtype=dtype, trust_remote_code=campaign.model.trust_remote_code
         )
+        if campaign.model.quantise is not None:
+            in_few_bits(model, campaign.model.quantise, dtype)
         modules = () if head is None else head_modules(model)
         if head is not None:
             keep_statistics(model)

@@ -19,6 +19,7 @@ from testigo.encoding import Batch
 from testigo.model.activations import checkpoint_activations
 from testigo.model.adapter import trained_parameters
 from testigo.model.sharding import is_sharded, synchronise_gradients, whole
+from testigo.sizing.few_bits import largest_in_full
 from testigo.sizing.lengths import Inputs
 from testigo.sizing.outputs import Outputs
 from testigo.sizing.passes import lay, lay_update, losses_of, precision_of
@@ -39,6 +40,9 @@ class Step:
         """Weights and buffers, which are there from loading on."""
         with self.tracker.phase("load", making="weights"):
             self.tracker.hold((*self.model.parameters(), *self.model.buffers()), "weights")
+            size = largest_in_full(self.model)
+            if size is not None:  # each layer is there in full until it is packed
+                self.tracker.hold([torch.empty(size, dtype=self.model.dtype)], "weights")
 
     def train(self, *, foreach: bool) -> None:
         """An update, and the optimizer's step of the next; then validation and a checkpoint, as the loop does.
@@ -159,5 +163,7 @@ class Step:
         """The adapter merged into the base, as the pilot's last check does; beside gradients and moments."""
         if not hasattr(self.model, "merge_adapter") or is_sharded(self.model.parameters()):
             return
+        if self.campaign.model.quantise is not None:
+            return  # an adapter is never merged into weights in few bits
         with self.tracker.phase("merge", making="other"), torch.no_grad():
             self.model.merge_adapter()

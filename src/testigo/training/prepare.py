@@ -18,6 +18,7 @@ from testigo.model.device import device
 from testigo.model.encoder import encoder_of
 from testigo.model.load import Loaded, pad_id_of
 from testigo.model.prepare import load_exactly
+from testigo.model.quantised import on_device
 from testigo.model.sharding import shard
 from testigo.tasks import labels_of
 from testigo.training.loop import Session
@@ -95,7 +96,7 @@ def prepare(
     if replicas.n > 1 and settings.machine.strategy == "fsdp":
         shard(model, trained_parameters(model).values())
     else:
-        model.to(device())
+        on_device(model)
     return Prepared(settings, loaded, model, encoder_of(settings, loaded, corpus.folder), corpus)
 
 
