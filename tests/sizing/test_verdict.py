@@ -50,17 +50,37 @@ def test_without_a_gpu_there_is_no_verdict_and_every_phase_has_its_peak(unjudged
 
 def test_remedies_keep_the_examples_of_an_update_and_need_less(unjudged: Sizing) -> None:
     assert str(unjudged.examples) == "microbatch 4 × accumulation 2 × processes 1 = 8 examples per update"
-    half, recompute, both, two, four, in_bf16 = unjudged.remedies
+    half, recompute, both, two, four, in_bf16, in_four_bits = unjudged.remedies
     assert dict(half.change) == {"training.microbatch": 2, "training.accumulation": 4}
     assert dict(recompute.change) == {"training.activation_checkpointing": True}
     for remedy in unjudged.remedies:
         assert remedy.examples.per_update == 8
-        assert remedy.same_experiment == (remedy is not in_bf16)
+        assert remedy.same_experiment == (remedy not in (in_bf16, in_four_bits))
     for remedy in (half, recompute):
         assert both.needed_bytes <= remedy.needed_bytes < unjudged.needed_bytes
     assert dict(two.change) == {"machine.processes": 2, "machine.strategy": "fsdp", "training.accumulation": 1}
     assert dict(four.change) == {"machine.processes": 4, "machine.strategy": "fsdp", "training.microbatch": 1}
     assert in_bf16.needed_bytes < unjudged.needed_bytes
+    assert dict(in_four_bits.change) == {"model.quantise": "4bit"}
+    assert in_four_bits.needed_bytes < unjudged.needed_bytes
+
+
+def test_where_it_does_not_fit_the_answer_says_what_would(
+    campaign_on: Callable[..., Campaign], unjudged: Sizing, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = unjudged.remedies[2].needed_bytes
+    gpu_bytes = int(both / RISKY_SHARE) + 1
+    judged = size(campaign_on("small", microbatch=4, accumulation=2), gpu_bytes=gpu_bytes, lengths=LENGTHS)
+    document = judged.to_json()
+    assert (document["fits"], document["verdict"]) == (unjudged.needed_bytes <= gpu_bytes, judged.verdict)
+    assert judged.verdict != "fits"
+    would = {remedy.name for remedy in judged.remedies if remedy.verdict == "fits"}
+    assert any("both slower" in name for name in would)
+    assert judged.largest_microbatch in range(1, 4), "fewer rows at once do fit"
+    print_sizing(judged)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"{judged.verdict}: {unjudged.needed_bytes / gpu_bytes:.0%} of " in printed
+    assert "GiB, fits; microbatch 2 × accumulation 4 × processes 1 = 8 examples per update" in printed
 
 
 def test_the_largest_microbatch_is_one_below_the_first_that_does_not_fit(

@@ -93,7 +93,7 @@ def settle(model: nn.Module) -> None:
         if hasattr(module, "support_avx512bf16_for_cpu"):  # would pack the weights anew in evaluation on a CPU
             module.support_avx512bf16_for_cpu = False  # type: ignore[assignment]
         if type(module).__name__ == "Linear8bitLt":
-            module.forward = MethodType(_forward_in_eight_bits, module)  # type: ignore[method-assign]
+            module.forward = MethodType(_forward_in_eight_bits, module)
 
 
 def bits_of(model: nn.Module) -> Bits | None:
