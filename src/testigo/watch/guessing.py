@@ -28,6 +28,7 @@ def loss_is_below_guessing(curve: Curve, after: int = 10, margin: float = 0.2) -
     if len(curve) == 0 or curve.updates[-1] < after or len(recent) == 0:
         raise CannotCheck(f"fewer than {after} updates were done")
     guess = math.log(curve.vocabulary_size)
-    seen = f"loss {level(recent):.3f} at update {int(curve.updates[-1])}; guessing has ln(V) = {guess:.3f}"
+    middle = f"median loss {level(recent):.3f} of the last {len(recent)} updates"
+    seen = f"{middle}, up to update {int(curve.updates[-1])}; guessing has ln(V) = {guess:.3f}"
     above = int((recent > guess).sum())
     return found(seen) if level(recent) > guess + margin and above >= 0.8 * len(recent) else passed(seen)
