@@ -91,23 +91,24 @@ def _train(spec_path: Path, *, stop_requested: Callable[[], bool]) -> Outcome:
             "passed_over": [{"checkpoint": p.name, "why": p.why} for p in passed_over],
         }
         write_json(folder / "resume.json", resumed)
-    try:
-        outcome = work.run()
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        why, *_ = (str(error) or "no more memory").splitlines()
-        outcome = Outcome("out-of-memory", f"update {work.progress.update + 1}: {why}")
-        if own.n > 1:  # the others wait for this process and cannot be asked: its word ends the run
-            write_json(folder / "result.json", _result(work, outcome))
-            raise
-    except (OSError, TestigoError) as error:
-        if not (is_full(error) and stop_requested()):
-            raise
-        kept = names_in(work.checkpoints)
-        outcome = Outcome(
-            "interrupted", f"asked to stop while the disk was full; update {int(kept[-1]) if kept else 0} is kept"
-        )
+    with followers:
+        try:
+            outcome = work.run()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            why, *_ = (str(error) or "no more memory").splitlines()
+            outcome = Outcome("out-of-memory", f"update {work.progress.update + 1}: {why}")
+            if own.n > 1:  # the others wait for this process and cannot be asked: its word ends the run
+                write_json(folder / "result.json", _result(work, outcome))
+                raise
+        except (OSError, TestigoError) as error:
+            if not (is_full(error) and stop_requested()):
+                raise
+            kept = names_in(work.checkpoints)
+            outcome = Outcome(
+                "interrupted", f"asked to stop while the disk was full; update {int(kept[-1]) if kept else 0} is kept"
+            )
     result = _result(work, outcome)
     if own.is_first:
         result["trackers"] = followers.end(well=outcome.state in ENDED_WELL)

@@ -116,6 +116,16 @@ def test_a_tracker_that_takes_no_line_is_given_up_long_before_its_time_is_over_a
     assert abandoned == [1]
 
 
+def test_a_run_that_breaks_off_tells_its_trackers_so(tmp_path: Path) -> None:
+    heard = Kept()
+    heard.gate.set()
+    id_of(tmp_path)
+    own = relay(heard, tmp_path, before=[played.line_of(1)])
+    with pytest.raises(RuntimeError, match="broken off"), trackers.Followers([own], tmp_path):
+        raise RuntimeError("broken off")
+    assert (heard.updates, heard.ended) == ([1], False)
+
+
 def test_what_was_dropped_is_a_finding_and_silence_is_none() -> None:
     found = judge([tracker_heard_everything], [Delivery("wandb", lines=90, dropped=10)]).findings
     assert [(one.code, one.severity) for one in found] == [("M131", "warn")]

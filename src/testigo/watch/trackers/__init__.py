@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
 from importlib.util import find_spec
@@ -34,6 +35,7 @@ _SHOWS = {
     "mlflow": "writes to MLflow",
     "trackio": "writes to trackio",
 }
+_BROKEN_OFF_SECONDS = 5.0
 
 
 def require(campaign: Campaign) -> None:
@@ -91,16 +93,28 @@ class Followers:
         for relay in self.relays:
             relay(line)
 
+    def __enter__(self) -> Followers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_of: object) -> None:
+        """Where the run breaks off, each hears that it ended and holds up the exit no longer than a few seconds."""
+        if kind is not None:
+            with suppress(OSError):  # what broke the run off is what is told
+                self._end(b"", well=False, grace_seconds=_BROKEN_OFF_SECONDS)
+
     def end(self, *, well: bool, grace_seconds: float = GRACE_SECONDS) -> dict[str, dict[str, Any]]:
         """Let each end; what came of it by name, kept in the run's folder."""
         if not self.relays:
             return {}
-        png = curves(lines_of(self._folder))
+        return self._end(curves(lines_of(self._folder)), well=well, grace_seconds=grace_seconds)
+
+    def _end(self, png: bytes, *, well: bool, grace_seconds: float) -> dict[str, dict[str, Any]]:
         for relay in self.relays:
             relay.end(well=well, png=png)
         until = time.monotonic() + grace_seconds
         told = {relay.name: relay.wait(until) for relay in self.relays}
-        write_told(self._folder, told)
+        if told:
+            write_told(self._folder, told)
         return {name: asdict(own) for name, own in told.items()}
 
 
