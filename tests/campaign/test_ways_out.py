@@ -36,16 +36,18 @@ def test_each_way_out_of_training_can_be_pasted_as_a_variant_and_keeps_the_examp
     pasted = load(written(tmp_path / "b", "variants:\n" + "\n".join(f"  {line}" for line in lines) + "\n",
                           microbatch=4, accumulation=2))  # fmt: skip
     runs = {planned.variant: planned.campaign for planned in planned_runs(pasted)}
-    assert list(runs) == ["control", "half-microbatch", "checkpointing", "half-and-checkpointing", "bf16", "four-bits"]
+    others = ["bf16", "four-bits", "four-bits-and-checkpointing"]
+    assert list(runs) == ["control", "half-microbatch", "checkpointing", "half-and-checkpointing", *others]
     assert {examples(run) for run in runs.values()} == {8}
     assert runs["half-microbatch"].training.microbatch == 2
     assert runs["half-and-checkpointing"].training.activation_checkpointing
-    assert [way.name for way in ways_out(campaign, phase) if not way.keeps_gradient] == ["bf16", "four-bits"]
+    assert [way.name for way in ways_out(campaign, phase) if not way.keeps_gradient] == others
 
 
 def test_a_microbatch_of_one_row_cannot_be_halved(tmp_path: Path) -> None:
     campaign = load(written(tmp_path, microbatch=1, accumulation=8))
-    assert [way.name for way in ways_out(campaign, "backward")] == ["checkpointing", "bf16", "four-bits"]
+    names = [way.name for way in ways_out(campaign, "backward")]
+    assert names == ["checkpointing", "bf16", "four-bits", "four-bits-and-checkpointing"]
 
 
 def test_in_validation_the_batch_is_halved_in_the_file_since_a_variant_keeps_the_evaluation(tmp_path: Path) -> None:

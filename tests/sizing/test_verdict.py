@@ -50,19 +50,19 @@ def test_without_a_gpu_there_is_no_verdict_and_every_phase_has_its_peak(unjudged
 
 def test_remedies_keep_the_examples_of_an_update_and_need_less(unjudged: Sizing) -> None:
     assert str(unjudged.examples) == "microbatch 4 × accumulation 2 × processes 1 = 8 examples per update"
-    half, recompute, both, two, four, in_bf16, in_four_bits = unjudged.remedies
+    half, recompute, both, two, four, in_bf16, in_four_bits, least = unjudged.remedies
     assert dict(half.change) == {"training.microbatch": 2, "training.accumulation": 4}
     assert dict(recompute.change) == {"training.activation_checkpointing": True}
     for remedy in unjudged.remedies:
         assert remedy.examples.per_update == 8
-        assert remedy.same_experiment == (remedy not in (in_bf16, in_four_bits))
+        assert remedy.same_experiment == (remedy not in (in_bf16, in_four_bits, least))
     for remedy in (half, recompute):
         assert both.needed_bytes <= remedy.needed_bytes < unjudged.needed_bytes
     assert dict(two.change) == {"machine.processes": 2, "machine.strategy": "fsdp", "training.accumulation": 1}
     assert dict(four.change) == {"machine.processes": 4, "machine.strategy": "fsdp", "training.microbatch": 1}
     assert in_bf16.needed_bytes < unjudged.needed_bytes
     assert dict(in_four_bits.change) == {"model.quantise": "4bit"}
-    assert in_four_bits.needed_bytes < unjudged.needed_bytes
+    assert least.needed_bytes < in_four_bits.needed_bytes < unjudged.needed_bytes
 
 
 def test_where_it_does_not_fit_the_answer_says_what_would(
