@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 import testigo
 from testigo.ledger import kinds
@@ -74,6 +75,41 @@ def test_the_python_api_asks_nobody_about_samples_and_the_ledger_says_so(
         testigo.run(testigo.load(place.file), workspace=place.workspace)
     (event,) = place.events(kinds.SAMPLES_CONFIRMED)
     assert (event.body["looked"], event.body["how"]) == (False, "--yes")
+
+
+def test_a_merged_export_is_a_whole_model_that_answers_as_the_adapter_does(place: Place, tmp_path: Path) -> None:
+    import whole
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    out = tmp_path / "merged"
+    refused = place.testigo("export", "--merged")
+    assert (refused.code, "add --out DIR" in refused.err) == (2, True)
+    answer = place.testigo("export", "--merged", "--out", str(out), "--json")
+    assert answer.code == 0, answer.err
+    assert "4 of 4 outputs are those of the adapter" in answer.err
+    record = json.loads((out / "testigo.json").read_text())
+    adapter = json.loads((place.only_run / "export" / "testigo.json").read_text())
+    assert (record["kind"], record["merged_adapter_sha256"]) == ("model", adapter["weights_sha256"])
+    assert not (out / "adapter_config.json").exists()
+    model = AutoModelForCausalLM.from_pretrained(out).eval()  # as anybody loads it, without Testigo or peft
+    assert len(AutoTokenizer.from_pretrained(out)) > 0
+    for control in adapter["control_inputs"]:
+        ids = torch.tensor([control["prompt_ids"]])
+        made = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=20)
+        written = made[0, ids.shape[1] :].tolist()
+        assert written[: len(control["output_ids"])] == list(control["output_ids"])
+    event = place.events(kinds.EXPORTED)[-1]
+    assert event.body["merged_weights_sha256"] == record["weights_sha256"]
+    assert event.body["merged_logits_apart"] <= 1e-4
+    # the same again is nothing new, and nothing that lies there is overwritten
+    before = place.events()
+    assert place.testigo("export", "--merged", "--out", str(out)).code == 0
+    assert place.testigo("export", "--out", str(out)).code == 2
+    assert place.events() == before
+    # nor does a run that is started again
+    assert place.testigo("run", "--json").code == 0
+    assert place.events(kinds.EXPORTED) == tuple(event for event in before if event.kind == kinds.EXPORTED)
+    assert whole.testigo("verify", str(out), "--base", f"path:{place.folder / 'llama'}").code == 0
 
 
 def test_status_has_its_documented_shape(finished: Finished) -> None:

@@ -20,6 +20,7 @@ from testigo.model.base import BaseFiles, locate
 from testigo.model.digest import weights_sha256
 from testigo.model.export import export, load_export, merged_error
 from testigo.model.load import dtype_of, load_base
+from testigo.model.prepare import fill
 from testigo.model.quantised import all_weights, bits_of, loading_options, settle
 from testigo.sizing.architecture import shape
 
@@ -72,6 +73,14 @@ def test_training_and_evaluation_leave_every_bit_of_the_base_and_the_export_repr
     assert bits_of(again) == bits
     recorded = [reproduction.ControlInput.from_json(plain) for plain in record["control_inputs"]]
     assert reproduction.reproduce(again, recorded, stop_ids=(), max_new_tokens=4).ok
+    # merged it is the base in full, with the same adapter in its weights
+    full = load_base(base)
+    whole = attach(full.model, ADAPTER, seed=0)
+    fill(trained_parameters(whole), {name: p.detach() for name, p in own.items()}, where="the same adapter")
+    merged = export(whole, full, tmp_path / "merged", prompts={"a": [5, 6, 7]}, max_new_tokens=4, merged=True)
+    assert (merged["kind"], "quantised" in merged) == ("model", False)
+    assert merged["merged_adapter_sha256"] == record["weights_sha256"]
+    assert all(p.dtype == torch.float32 for p in load_export(tmp_path / "merged", base).parameters())
 
 
 @BITS

@@ -14,6 +14,9 @@ from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, pr
 def export(
     campaign: CampaignPath,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="A new folder for a copy.")] = None,
+    merged: Annotated[
+        bool, typer.Option("--merged", help="Write the whole model, the adapter merged into it, to --out.")
+    ] = False,
     workspace: WorkspaceFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -24,12 +27,12 @@ def export(
     with opened(campaign, workspace) as grounds:
         from testigo.conductor import deliver
 
-        place = deliver.export(grounds, out)
+        place = deliver.export(grounds, out, merged=merged)
         base, folder = grounds.campaign.model.base, grounds.campaign.folder
     if as_json:
         print_json({"ok": True, "folder": place, "base": base})
     else:
-        show(f"adapter: {short(place)}")
+        show(f"{'model' if merged else 'adapter'}: {short(place)}")
     ending(
         checked="files, base and control inputs, in a fresh process",
         not_checked="other machines",

@@ -39,6 +39,7 @@ def export(
     prompts: Mapping[str, Any],
     stop_ids: Sequence[int] = (),
     max_new_tokens: int = 0,
+    merged: bool = False,
 ) -> dict[str, Any]:
     """Write an export whole or not at all, bound to its base by name, revision and digest. Returns its record.
 
@@ -47,6 +48,8 @@ def export(
     prompts
         Control inputs by row id: their outputs are recorded, and whoever loads the export can reproduce them. Ids, or
         before a class head of images pictures.
+    merged
+        Whether an adapter is merged into the weights of its base first; the record keeps the digest of both.
 
     Raises
     ------
@@ -67,6 +70,11 @@ def export(
             action="export an earlier checkpoint; this run has diverged",
         )
     digest = weights_sha256(own)
+    adapter = {"merged_adapter_sha256": digest} if merged else {}
+    if merged:
+        model = model.merge_and_unload().requires_grad_(True)  # every weight is handed over
+        own = trained_parameters(model)
+        digest = weights_sha256(own)
     if folder.exists():
         kept = read_record(folder)
         if (kept["weights_sha256"], kept["base"]) == (digest, loaded.files.identity.to_json()):
@@ -91,6 +99,7 @@ def export(
             "kind": "adapter" if isinstance(model, PeftModel) else "model",
             "base": loaded.files.identity.to_json(),
             "weights_sha256": digest,
+            **adapter,
             "dtype": str(_read_in(model, loaded)).removeprefix("torch."),
             "trained": list(own),
             "stop_ids": list(stop_ids),

@@ -27,6 +27,7 @@ class ExportSpec:
     seed: int
     control_rows: tuple[str, ...]
     out: str
+    merged: bool = False
 
     def write(self, path: Path) -> Path:
         """As JSON."""
@@ -44,6 +45,8 @@ def run(spec: ExportSpec) -> None:
     from testigo.tasks import labels_of
 
     settings = Campaign.from_json(spec.campaign, folder=Path(spec.campaign_folder))
+    if spec.merged:  # an adapter is merged into the base in full, whatever bits it was held in beside it
+        settings = settings.model_copy(update={"model": settings.model.model_copy(update={"quantise": None})})
     corpus = open_corpus(Path(spec.corpus))
     weights, labels = Path(spec.weights), labels_of(settings, corpus)
     loaded, model = load_exactly(settings, spec.base_digest, seed=spec.seed, weights=weights, labels=labels)
@@ -52,7 +55,7 @@ def run(spec: ExportSpec) -> None:
     rows = {row.id: row for row in corpus.rows("validation")}
     prompts = {row_id: control_input(encoder, rows[row_id]) for row_id in spec.control_rows}
     if not isinstance(encoder, Encoder):
-        export(model, loaded, Path(spec.out), prompts=prompts)
+        export(model, loaded, Path(spec.out), prompts=prompts, merged=spec.merged)
         return
     export(
         model,
@@ -61,6 +64,7 @@ def run(spec: ExportSpec) -> None:
         prompts=prompts,
         stop_ids=encoder.frame.stop_ids,
         max_new_tokens=settings.evaluation.max_new_tokens,
+        merged=spec.merged,
     )
 
 

@@ -74,7 +74,7 @@ def reproduce(
 ) -> Reproduction:
     """Run recorded control inputs again. Outputs must be equal token for token; the logits' error is relative."""
     again = record(model, {c.row: c.prompt_ids for c in recorded}, stop_ids=stop_ids, max_new_tokens=max_new_tokens)
-    return _compared(recorded, again)
+    return compared(recorded, again)
 
 
 def record_classes(model: Any, inputs: Mapping[str, Sequence[int] | Image], processor: Any) -> tuple[ControlInput, ...]:
@@ -86,10 +86,11 @@ def record_classes(model: Any, inputs: Mapping[str, Sequence[int] | Image], proc
 def reproduce_classes(model: Any, recorded: Sequence[ControlInput], processor: Any) -> Reproduction:
     """Run recorded control inputs again. Classes must be equal; the logits' error is relative."""
     inputs = {c.row: _opened(c.image) if c.image else c.prompt_ids for c in recorded}
-    return _compared(recorded, record_classes(model, inputs, processor))
+    return compared(recorded, record_classes(model, inputs, processor))
 
 
-def _compared(recorded: Sequence[ControlInput], again: Sequence[ControlInput]) -> Reproduction:
+def compared(recorded: Sequence[ControlInput], again: Sequence[ControlInput]) -> Reproduction:
+    """The same inputs, answered twice."""
     faults = tuple(
         f"control input {old.row}: wrote {list(new.output_ids[:12])}…, recorded {list(old.output_ids[:12])}…"
         for old, new in zip(recorded, again, strict=True)
