@@ -68,6 +68,7 @@ class Picture {
   }
 
   async show() {
+    if (this.text === undefined) return; // on its way: colours or the width changed before it came
     const { vega, vegaLite, interpreter } = await (library ??= load());
     const told = JSON.parse(inColours(this.text));
     const specification = told.specification;
