@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from testigo.campaign import Workspace, load, new_campaign
+from testigo.campaign.registration import register
 from testigo.cli import run
 from testigo.ledger import Ledger, kinds
 from testigo.tasks import task_for
@@ -134,6 +135,51 @@ def test_compare_takes_the_workspace_too_and_leaves_invalid_runs_out_in_words(
     document = answer(capsys, "compare", evaluated.root)
     assert document["not_compared"] == [{"id": "control-s1-1", "state": "invalid", "cause": "wrong machine"}]
     assert document["seeds"] is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("by: 0.10", "by: 0.000001", "hypothesis.improve.by: 0.1 → 1e-06"),
+        ("alpha: 0.05", "alpha: 0.2", "hypothesis.alpha: 0.05 → 0.2"),
+        ("updates: 40", "updates: 41", "training.updates: 40 → 41"),
+    ],
+    ids=["margin", "alpha", "updates"],
+)
+@pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "computed"])
+def test_compare_judges_by_what_was_registered_not_by_a_file_edited_afterwards(
+    campaign: Path, evaluated: Workspace, capsys: pytest.CaptureFixture[str],
+    old: str, new: str, key: str, is_kept: bool,
+) -> None:  # fmt: skip
+    with evaluated.open_ledger() as ledger:
+        register(load(campaign), ledger)
+    if is_kept:
+        evaluated.comparison_path.write_text(json.dumps(answer(capsys, "compare", campaign)))
+    text = campaign.read_text()
+    campaign.write_text(text.replace(old, new))
+    assert campaign.read_text() != text
+    for named in (campaign, evaluated.root):
+        (problem,) = answer(capsys, "compare", named, code=2)["problems"]
+        assert problem["found"].startswith("changed after 1 run began: ")
+        assert key in problem["found"]
+        assert "testigo amend campaign.yaml" in problem["action"]
+    campaign.write_text(text)
+    answer(capsys, "compare", campaign)
+
+
+def test_compare_after_an_amendment_judges_anew(
+    campaign: Path, evaluated: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with evaluated.open_ledger() as ledger:
+        register(load(campaign), ledger)
+        ledger.append(kinds.COMPARED, {"split": "validation", "run": "control-s0-1"})
+    kept = answer(capsys, "compare", campaign) | {"conclusion": "as it was kept"}
+    evaluated.comparison_path.write_text(json.dumps(kept))
+    assert answer(capsys, "compare", campaign)["conclusion"] == "as it was kept"
+    campaign.write_text(campaign.read_text().replace("by: 0.10", "by: 0.90"))
+    with evaluated.open_ledger() as ledger:
+        register(load(campaign), ledger, reason="it has to pay")
+    assert answer(capsys, "compare", campaign)["improvement"]["verdict"] == "refuted"
 
 
 def test_compare_names_rows_that_differ_and_lines_that_are_none(

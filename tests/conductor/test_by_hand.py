@@ -12,6 +12,7 @@ from whole import Place
 from whole import testigo as command
 
 from testigo.campaign.starting import new_campaign
+from testigo.conductor.opening import at_rest
 from testigo.disk import read_lines
 from testigo.ledger import Ledger, kinds
 from testigo.training.by_hand import ask_to_stop
@@ -109,6 +110,11 @@ def test_testigo_amend_registers_a_change_with_its_reason(place: Place) -> None:
     text = place.file.read_text()
     place.file.write_text(text.replace("learning_rate: 1e-3", "learning_rate: 5e-4"))
     assert place.file.read_text() != text
+    with at_rest(place.workspace):  # as `testigo run` holds it
+        answer = command("amend", str(place.workspace), "--because", "too fast", "--json")
+    assert (answer.code, answer.problem["expected"]) == (2, "no other testigo at work in this workspace")
+    assert "stop it first" in answer.problem["action"]
+    assert _events(place, kinds.CAMPAIGN_AMENDED) == []
     answer = command("amend", str(place.workspace), "--because", "too fast", "--json")
     assert (answer.code, list(answer.document["changes"])) == (0, ["training.learning_rate"])
     (event,) = _events(place, kinds.CAMPAIGN_AMENDED)

@@ -140,7 +140,7 @@ def begin(folder: Path, campaign: Campaign) -> Story:
     story = Story(campaign, workspace)
     with story.ledger() as ledger:
         ledger.append(kinds.WORKSPACE_CREATED, {})
-        ledger.append(kinds.CAMPAIGN_REGISTERED, {"identity": campaign.identity(), "canonical": campaign.canonical()})
+        ledger.append(kinds.CAMPAIGN_REGISTERED, {"identity": campaign.identity(), "frozen": campaign.canonical()})
     return story
 
 
@@ -401,6 +401,7 @@ def whole_story(folder: Path) -> Story:
                 "reason": "the longest target has 61 tokens",
                 "changes": {"evaluation.max_new_tokens": [48, 64]},
                 "identity": story.campaign.identity(),
+                "frozen": story.campaign.canonical(),
             },
         )
         ledger.append(kinds.NOTE, {"text": "The baseline often writes a sentence before the JSON."})

@@ -32,6 +32,27 @@ def test_the_dossier_is_written_and_its_digest_goes_into_the_ledger(
     assert "Improvement shown. exact_match went from" in capsys.readouterr().out
 
 
+def test_no_dossier_is_written_on_a_campaign_file_that_was_edited_after_the_result(
+    story: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = story.campaign.path.read_text(encoding="utf-8")
+    page = story.workspace.dossier / "index.html"
+    written = page.stat().st_mtime_ns
+    guard = "    - {metric: valid_json, within: 0.05}\n"
+    for old, new in (("by: 0.10", "by: 0.000001"), ("alpha: 0.05", "alpha: 0.2"), (guard, "")):
+        assert old in text
+        story.campaign.path.write_text(text.replace(old, new), encoding="utf-8")
+        with story.ledger() as ledger:
+            n_events = ledger.head().events
+        assert run(["dossier", str(story.campaign.path), "--workspace", str(story.workspace.root), "--json"]) == 2
+        (problem,) = document(capsys)["problems"]
+        assert "changed after" in problem["found"]
+        assert "testigo amend campaign.yaml" in problem["action"]
+        with story.ledger() as ledger:
+            assert ledger.head().events == n_events
+    assert page.stat().st_mtime_ns == written
+
+
 def test_what_is_missing_is_printed(new_story: Any, capsys: pytest.CaptureFixture[str]) -> None:
     story = new_story()
     assert run(["dossier", str(story.workspace.root)]) == 0

@@ -56,14 +56,14 @@ def register(
     if before["identity"] == campaign.identity() and not others:
         return "unchanged"
     changes = dict(_changes(before["frozen"], frozen)) | {f"content of {name}": both for name, both in others.items()}
-    begun = [run for run in ledger.runs() if run.attempts]
+    begun = _begun(ledger)
     if begun and not reason:
-        named = "; ".join(f"{key}: {_short(old)} → {_short(new)}" for key, (old, new) in list(changes.items())[:5])
-        raise WorkspaceError(
-            expected="the campaign as it was registered in this workspace",
-            found=f"changed after {len(begun)} {'run' if len(begun) == 1 else 'runs'} began: {named}",
-            where=ledger.name,
-            action='give the reason with --amend "…", take the change back, or name another folder with --workspace',
+        raise _changed(
+            changes,
+            begun,
+            ledger,
+            action=f'take the change back, give the reason with testigo run {campaign.path.name} --amend "…", '
+            "or name another folder with --workspace",
         )
     body = {
         "identity": campaign.identity(),
@@ -77,9 +77,44 @@ def register(
     return "amended"
 
 
+def require_registered(campaign: Campaign, ledger: Ledger) -> None:
+    """Refuse a campaign file that was changed after a run began and not amended: results are judged by the promise.
+
+    It holds the file against the last freeze, as the next start of the campaign does, and writes nothing.
+
+    Raises
+    ------
+    WorkspaceError
+        When the file says something else than what was registered or last amended.
+    """
+    freezes = [event for event in ledger.events() if event.kind in kinds.FREEZES]
+    begun = _begun(ledger)
+    if not freezes or not begun or freezes[-1].body["identity"] == campaign.identity():
+        return
+    raise _changed(
+        dict(_changes(freezes[-1].body["frozen"], campaign.canonical())),
+        begun,
+        ledger,
+        action=f'take the change back, or give the reason: testigo amend {campaign.path.name} --because "…"',
+    )
+
+
+def _begun(ledger: Ledger) -> int:
+    return sum(1 for run in ledger.runs() if run.attempts)
+
+
+def _changed(changes: Mapping[str, Sequence[Any]], begun: int, ledger: Ledger, *, action: str) -> WorkspaceError:
+    named = "; ".join(f"{key}: {_short(old)} → {_short(new)}" for key, (old, new) in list(changes.items())[:5])
+    return WorkspaceError(
+        expected="the campaign as it was registered in this workspace",
+        found=f"changed after {begun} {'run' if begun == 1 else 'runs'} began: {named}",
+        where=ledger.name,
+        action=action,
+    )
+
+
 def _short(value: Any) -> str:
-    text = repr(value)
-    return f"{text[:13]}…" if isinstance(value, str) and len(value) == 64 else text
+    return f"{value[:12]}…" if isinstance(value, str) and len(value) == 64 else repr(value)
 
 
 def _changes(old: Any, new: Any, at: str = "") -> Iterator[tuple[str, list[Any]]]:

@@ -82,10 +82,13 @@ def amend(
 ) -> None:
     """Register what was changed in the campaign file after runs began, with the reason. Nothing is trained.
 
+    While `testigo run` goes on it is refused: its runs would be trained as the file was when it began.
+
     Example: testigo amend campaign.yaml --because "the learning rate was too high for the larger batch"
     """
     from testigo.campaign.workspace import Workspace
     from testigo.conductor import by_hand
+    from testigo.conductor.opening import at_rest
     from testigo.ledger import kinds
 
     loaded, found = load_campaign(campaign), Workspace.find(campaign, workspace)
@@ -96,7 +99,9 @@ def amend(
             where=str(found.root),
             action="name the right folder with --workspace",
         )
-    with found.open_ledger() as ledger:
+    # The campaign that goes on was read before the change and would be told as if it had been trained with it.
+    way = "stop it first (Ctrl-C; what was trained is kept), amend, and run again"
+    with at_rest(found.root, otherwise=way), found.open_ledger() as ledger:
         what = by_hand.amend(loaded, ledger, reason=because)
         changes = ledger.events(kinds.CAMPAIGN_AMENDED)[-1].body["changes"] if what == "amended" else {}
     if as_json:

@@ -51,6 +51,8 @@ def compare(
 
     found = Workspace.find(campaign, workspace)
     file = campaign if campaign.is_file() else found.campaign_path
+    if file is not None and file.is_file():
+        _check_registered(found, file)
     evaluated = find_evaluated(found, short(file or campaign))
     document = _kept(found, evaluated) or _computed(found, file, evaluated)
     document["not_compared"] = describe(evaluated.others)
@@ -73,10 +75,20 @@ def compare(
     )
 
 
+def _check_registered(workspace: Workspace, file: Path) -> None:
+    """Results are held against what was promised, never against a file that was edited once they were known."""
+    from testigo.campaign import load
+    from testigo.campaign.registration import require_registered
+
+    loaded = load(file)
+    with workspace.open_ledger() as ledger:
+        require_registered(loaded, ledger)
+
+
 def _kept(workspace: Workspace, evaluated: Evaluated) -> dict[str, Any] | None:
-    """The comparison on the disk, unless a prediction file is younger or a run has another state by now."""
+    """The comparison on the disk, unless a prediction file or an amendment is younger, or a run has another state."""
     path = workspace.comparison_path
-    if not path.is_file() or path.stat().st_mtime < evaluated.newest:
+    if not path.is_file() or path.stat().st_mtime < evaluated.newest or _is_amended_since(workspace):
         return None
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -88,6 +100,16 @@ def _kept(workspace: Workspace, evaluated: Evaluated) -> dict[str, Any] | None:
     balance = document.get("balance") or ()
     same = all(one["state"] == states.get(one["run"], one["state"]) for one in balance)
     return document if same else None
+
+
+def _is_amended_since(workspace: Workspace) -> bool:
+    """Whether the campaign was amended after it was last compared on the validation rows."""
+    from testigo.ledger import kinds
+
+    with workspace.open_ledger() as ledger:
+        compared = [e.number for e in ledger.events(kinds.COMPARED) if e.body.get("split") != "test"]
+        amended = [e.number for e in ledger.events(kinds.CAMPAIGN_AMENDED)]
+    return bool(compared and amended) and amended[-1] > compared[-1]
 
 
 def _computed(workspace: Workspace, file: Path | None, evaluated: Evaluated) -> dict[str, Any]:

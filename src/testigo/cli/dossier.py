@@ -27,6 +27,7 @@ def dossier(
     Example: testigo dossier campaign.yaml
     """
     from testigo.campaign import Workspace, load
+    from testigo.campaign.registration import require_registered
     from testigo.dossier import build_dossier, read_record, signature
     from testigo.dossier.conclusion import badge, sentence
     from testigo.dossier.files import sha256_of
@@ -45,7 +46,9 @@ def dossier(
     if sign is not None:
         signature.check_key(sign, public=False)
     with found.open_ledger() as ledger:
-        folder = build_dossier(found, load(file), ledger)
+        loaded = load(file)
+        require_registered(loaded, ledger)
+        folder = build_dossier(found, loaded, ledger)
         ledger.append(kinds.DOSSIER_WRITTEN, {"sha256sums": sha256_of(folder / NAME)})
     if sign is not None:
         signature.sign(folder, sign)

@@ -65,7 +65,7 @@ def opened(
 @contextmanager
 def _made(place: Workspace, campaign: Campaign, alone: bool) -> Iterator[None]:
     when_there_is_room(lambda: place.create(campaign), place.root.parent)
-    with _alone(place.root) if alone else nullcontext():
+    with at_rest(place.root) if alone else nullcontext():
         yield
 
 
@@ -86,7 +86,16 @@ def _is_full_worker(died: WorkerDied) -> bool:
 
 
 @contextmanager
-def _alone(root: Path) -> Iterator[None]:
+def at_rest(
+    root: Path, *, otherwise: str = "wait until it has ended; testigo status tells how far it is"
+) -> Iterator[None]:
+    """While nothing else works in the workspace; `otherwise` is what to do when something does.
+
+    Raises
+    ------
+    WorkspaceError
+        When another process is at work in it.
+    """
     with (root / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,7 +104,7 @@ def _alone(root: Path) -> Iterator[None]:
                 expected="no other testigo at work in this workspace",
                 found="one that is",
                 where=str(root),
-                action="wait until it has ended; testigo status tells how far it is",
+                action=otherwise,
             ) from None
         yield
 

@@ -87,12 +87,18 @@ def _forest(site: Site) -> tuple[dict[str, Any], Picture | None]:
             break
     else:
         return {}, None
-    hypothesis = campaign.hypothesis
+    hypothesis, own = campaign.hypothesis, statistics.get("improvement")
+    own = own if isinstance(own, dict) else {}
     baseline = site.current("baseline", kinds.BASELINE_EVALUATED)
     lines = site.lines("baseline", baseline, "predictions", f"{split}.jsonl") if baseline else []
     record: Any = SimpleNamespace(
         comparison=SimpleNamespace(statistics=statistics, split=split, recomputed=None),
-        hypothesis=SimpleNamespace(metric=hypothesis.improve.metric, by=hypothesis.improve.by, alpha=hypothesis.alpha),
+        # What was judged, though the file may have been edited since.
+        hypothesis=SimpleNamespace(
+            metric=own.get("metric", hypothesis.improve.metric),
+            by=own.get("by", hypothesis.improve.by),
+            alpha=hypothesis.alpha,
+        ),
         baseline=mean_scores(lines, {}) if lines else {},
         openings=(),
     )
