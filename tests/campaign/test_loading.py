@@ -129,8 +129,8 @@ def test_a_caret_stays_under_its_place_in_a_long_line(starter: Path) -> None:
         ("microbatch: 4", "microbatch: '4'", "without quotes"),
         ("microbatch: 4", "microbatch: true", "found:    `true`"),
         ("updates: 40", "updates: 4e1", "write 40"),
-        ("learning_rate: 1e-3", "learning_rate: .nan", "a number above 0"),
-        ("learning_rate: 1e-3", "learning_rate: 1e999", "a number above 0"),
+        ("learning_rate: 1e-3", "learning_rate: .nan", "a finite number"),
+        ("learning_rate: 1e-3", "learning_rate: 1e999", "a finite number"),
         ("learning_rate: 1e-3", "learning_rate: 0", "a number above 0"),
         ("learning_rate: 1e-3", "learning_rate: [1e-3]", "found:    a list of 1"),
         ("rank: 16", "rank: 16, dropout: 1", "below 1"),
@@ -447,3 +447,19 @@ def test_settings_that_do_not_go_with_chats_and_calls_are_named(
     (told,) = problems_of(starter, text.replace(old, new))
     assert words in told
     assert "^" in told
+
+
+@pytest.mark.parametrize("number", [".nan", ".inf", "-.inf", "1e999"])
+def test_a_number_that_is_not_finite_is_refused_wherever_it_stands(tmp_path: Path, number: str) -> None:
+    path = new_campaign(tmp_path)
+    more = (
+        f"rules: {{T104: {{spreads: {number}}}}}\n"
+        f"variants: [{{name: a, because: to see it, set: {{training.clip: {number}}}}}]\n"
+        f"track: [{{wandb: {{x: {number}}}}}]\n"
+    )
+    path.write_text(path.read_text() + more)
+    with pytest.raises(CampaignError) as caught:
+        load(path)
+    told = [str(problem) for problem in caught.value.problems if "a finite number" in problem.expected]
+    assert len(told) == 3
+    assert all(f"found:    `{number}`" in one for one in told)

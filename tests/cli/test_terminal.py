@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 
 import pytest
 from rich.console import Console
 
 from testigo.cli import terminal
-from testigo.cli.output import folded, show, show_as_it_is
+from testigo.cli.output import folded, print_problems, show, show_as_it_is
 from testigo.cli.terminal import Terminal
+from testigo.errors import Problem
 
 
 def test_a_short_step_tells_its_end_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,3 +120,15 @@ def test_results_fold_on_a_terminal_too_and_what_may_be_copied_does_not(monkeypa
     assert all(line.startswith("    ") for line in folded_lines.splitlines()[1:])
     assert kept == "short   lines stay   as they are"
     assert whole.count("\n") == 0
+
+
+def test_of_many_problems_the_first_are_printed_the_rest_is_counted_and_json_has_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    problems = [Problem("a row", "none", f"rows.jsonl:{n}", "mend it") for n in range(1, 481)]
+    print_problems(problems, as_json=False)
+    told = capsys.readouterr().err
+    assert ("rows.jsonl:20\n" in told, "rows.jsonl:21\n" in told) == (True, False)
+    assert told.endswith("480 problems: 460 more are not shown; --json lists all.\n")
+    print_problems(problems, as_json=True)
+    assert len(json.loads(capsys.readouterr().out)["problems"]) == 480

@@ -367,3 +367,12 @@ def test_a_boundary_of_another_kind_than_the_rows_is_told(make: Make) -> None:
     split = {"validation": "from 2019", "test": "from 2020", "time": {"field": "date"}}
     with pytest.raises(DataError, match="rows at 2025-01-01 to 2025-01-20"):
         built(make([a_row(n) for n in range(20)], split=split))
+
+
+def test_where_evaluation_rows_are_given_as_files_nothing_is_cut_and_no_cut_moved(make: Make, tmp_path: Path) -> None:
+    for name, first in (("v", 100), ("t", 200)):
+        rows = [a_row(n) for n in range(first, first + 4)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows = [a_row(n, patient="one") for n in range(12)]
+    told = built(make(rows, split={"validation": "v.jsonl", "test": "t.jsonl"})).manifest["split"]
+    assert (told["cuts"], "moved" in told) == ("fixed", False)

@@ -254,3 +254,14 @@ def test_a_row_of_a_table_that_holds_no_utf_8_is_named_and_the_others_are_read(t
     (problem,) = reading.problems
     assert problem.where == "rows.parquet row 2"
     assert "0xb2" in problem.found
+
+
+def test_a_workspace_in_the_folder_that_is_read_is_passed_over(tmp_path: Path) -> None:
+    for name in ("rows", "orders.testigo/corpus/3f2a/train", "mine/more"):
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / f"{name}.jsonl").write_text(json.dumps({"id": name}) + "\n")
+    (tmp_path / "data" / "orders.testigo" / "workspace.json").write_text('{"campaign": "orders", "format": 1}')
+    (tmp_path / "data" / "mine" / "workspace.json").write_text('{"window": 3}')
+    reading = read(tmp_path / "data")
+    assert [row.fields["id"] for row in reading.rows] == ["mine/more", "rows"]
+    assert reading.ignored == ["mine/workspace.json"]

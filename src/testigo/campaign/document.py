@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -263,10 +264,14 @@ class _Reader:
             return None
         if kind in ("int", "float", "bool"):
             try:
-                return self._constructor.construct_object(node)
+                number = self._constructor.construct_object(node)
             except (ValueError, YAMLError, OverflowError, LookupError):
                 self._add(node, "a number", f"`{node.value[:40]}`", "write a plain number, or put text in quotes")
                 return None
+            if isinstance(number, float) and not math.isfinite(number):  # no comparison with it ever holds, or all do
+                self._add(node, "a finite number", f"`{node.value[:40]}`", "write a plain number")
+                return None
+            return number
         self._add(node, "plain values", f"the tag {node.tag}", "remove the tag")
         return None
 

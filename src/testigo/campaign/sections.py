@@ -205,7 +205,8 @@ class Data(Section):
     """Where the rows are and how they are prepared."""
 
     source: Text
-    """The rows: a file (`.jsonl`, `.csv`, `.parquet`), a folder of such files or of images, or `hub:NAME@REVISION`."""
+    """The rows: a file (`.jsonl`, `.csv`, `.parquet`), a folder of such files or of images, or `hub:NAME@REVISION`.
+    Workspaces of Testigo that lie in the folder are passed over."""
     id: Text = "id"
     """The field that names a row. Ids are unique."""
     group: Text | None = None

@@ -204,6 +204,15 @@ class Workspace:
         return wanted
 
 
+def is_marker(path: Path) -> bool:
+    """Whether a file of that name is a workspace's mark, and not something else that is called so."""
+    try:
+        marker = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(marker, dict) and {"campaign", "format"} <= set(marker)
+
+
 def _campaign_file(path: Path) -> str:
     return "campaign.yaml" if path.is_dir() or not path.exists() else str(path)
 

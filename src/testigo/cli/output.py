@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _WIDTH_OF_A_FILE = 200
+MOST_PROBLEMS = 20
+"""More are not read at once; they are counted."""
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 CampaignPath = Annotated[
     Path, typer.Argument(metavar="CAMPAIGN", help="The campaign file, or the workspace folder that it made.")
@@ -138,9 +140,12 @@ def print_problems(problems: Sequence[Problem], *, as_json: bool) -> None:
         ]
         print_json({"ok": False, "problems": parts})
         return
-    for problem in problems:
+    for problem in problems[:MOST_PROBLEMS]:
         _print_problem(problem)
-    if len(problems) > 1:
+    if len(problems) > MOST_PROBLEMS:
+        more = len(problems) - MOST_PROBLEMS
+        say(f"{len(problems)} problems: {more} more are not shown; --json lists all.", style="bold red")
+    elif len(problems) > 1:
         say(f"{len(problems)} problems.", style="bold red")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -204,7 +205,7 @@ def _cuts(campaign: Campaign, n_units: int, declared: Mapping[str, float]) -> tu
     """Fixed or fitted; and when the campaign leaves it open and they are fitted, why."""
     if campaign.data.split.cuts != "auto":
         return campaign.data.split.cuts, ""
-    least = min((share * n_units for name, share in declared.items() if name != "train"), default=0.0)
+    least = min((share * n_units for name, share in declared.items() if name != "train"), default=math.inf)
     if least >= ENOUGH:
         return "fixed", ""
     return "fitted", f"validation or test can expect {least:.3g} of the {n_units} {_many(unit_of(campaign))} only"

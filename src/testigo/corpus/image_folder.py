@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from testigo.campaign.workspace import MARKER, is_marker
 from testigo.corpus.images import ENDINGS_OF_IMAGES
 from testigo.disk import file_sha256
 from testigo.errors import Problem
@@ -21,9 +22,19 @@ _SPLITS = frozenset({"train", "training", "valid", "validation", "val", "dev", "
 Found = Problem | tuple[dict[str, Any], str]
 
 
+def files_under(path: Path) -> list[Path]:
+    """The files of a folder and its subfolders, in the order of their names; nothing hidden, and no workspace's.
+
+    Beside its campaign file a workspace may lie in the folder that is read, with a copy of its rows.
+    """
+    found = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
+    workspaces = {p.parent for p in found if p.name == MARKER and p.parent != path and is_marker(p)}
+    return [p for p in found if workspaces.isdisjoint(p.parents)] if workspaces else found
+
+
 def is_image_folder(path: Path, endings_of_rows: tuple[str, ...]) -> bool:
     """Whether a folder holds images and no rows, but for the files that describe the images."""
-    files = [p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")]
+    files = files_under(path)
     rows = [p for p in files if p.suffix.lower() in endings_of_rows and p.name not in METADATA]
     return not rows and any(p.suffix.lower() in ENDINGS_OF_IMAGES for p in files)
 
@@ -43,7 +54,7 @@ def read_image_folder(
     ignored
         Gets the files that are no row: images that no `metadata` names, and files of other kinds.
     """
-    files = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
+    files = files_under(path)
     tables = [p for p in files if p.name in METADATA]
     images = [p for p in files if p.suffix.lower() in ENDINGS_OF_IMAGES]
     ignored += [p.relative_to(path).as_posix() for p in files if p not in {*tables, *images}]

@@ -20,7 +20,7 @@ from typing import Any
 
 from testigo.campaign.files import unread_because
 from testigo.corpus.hub import read_hub
-from testigo.corpus.image_folder import Found, image_of, is_image_folder, read_image_folder
+from testigo.corpus.image_folder import Found, files_under, image_of, is_image_folder, read_image_folder
 from testigo.corpus.row import Part, RawRow, digest_of
 from testigo.corpus.strict_json import StrictJsonError, parse_strict
 from testigo.corpus.text import BYTE_ORDER_MARK, is_wide, not_utf8, wide_encoding
@@ -73,7 +73,7 @@ def read_into(reading: Reading, source: str, folder: Path, part: Part, image_fie
 
 def _files(path: Path, source: str, reading: Reading) -> list[Path]:
     if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
+        files = files_under(path)
         reading.ignored += [p.relative_to(path).as_posix() for p in files if p.suffix.lower() not in ENDINGS]
         return [p for p in files if p.suffix.lower() in ENDINGS]
     if not path.exists():
