@@ -15,7 +15,7 @@ import pytest
 
 import testigo
 from testigo.campaign import Campaign, Workspace, load
-from testigo.campaign.records import comparison_of, runs_of
+from testigo.campaign.records import comparison_of, forest, metrics_table, runs_of
 from testigo.campaign.starting import new_campaign
 from testigo.campaign.tables import Table
 from testigo.errors import WorkspaceError
@@ -97,6 +97,11 @@ def test_charts_are_altairs_and_hold_every_run(campaign: Campaign, monkeypatch: 
     compared = campaign.comparison
     assert compared is not None
     assert len(compared.chart().to_dict()["layer"]) == 3
+
+
+def test_a_chart_holds_no_sign_that_ends_the_drawing() -> None:
+    table = metrics_table({"office\x0b": {"difference": 0.1, "low": 0.0, "high": 0.2}})
+    assert "office␋" in forest(table).to_json(ensure_ascii=False)
 
 
 def test_results_render_themselves_and_nothing_in_them_is_markup(campaign: Campaign) -> None:

@@ -8,6 +8,7 @@ from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import altair as alt
 import pytest
@@ -180,6 +181,35 @@ def test_a_hostile_label_stays_text_inside_of_a_picture() -> None:
         assert "alert(1)" in drawn
     series = pictures.Series("</svg><script>", [1, 2], [1.0, 2.0])
     assert "<script" not in str(svg(pictures.curve([series], title="</svg><script>"), alternative="x"))
+
+
+@pytest.mark.parametrize("sign", ["\x00", "\x0b", "\x1b", "\ud800", "\ufffe", "\u202e"], ids=ascii)
+def test_a_sign_that_no_picture_can_hold_is_drawn_as_a_sign_of_its_own(sign: str) -> None:
+    label = f"office{sign}"
+    effect = pictures.Effect(label, 10, 0.1, 0.0, 0.2, None, "none")
+    seen = "office" + ("\ufffd" if ord(sign) > 0x1F else chr(0x2400 + ord(sign)))
+    for drawn in (
+        svg(pictures.forest([effect]), alternative=label),
+        svg(pictures.curve([pictures.Series(label, [1, 2], [1.0, 2.0])], title=label), alternative=label),
+    ):
+        text = ElementTree.fromstring(str(drawn))  # only what XML allows
+        assert text.get("aria-label") == seen
+        assert any(seen in (part.text or "") for part in text.iter())
+
+
+def test_a_long_label_of_letters_that_javascript_holds_as_two_halves_is_drawn() -> None:
+    for label in ("😀" * 33, "ab😀" * 9, "𠮷" * 40):
+        effect = pictures.Effect(label, 10, 0.1, 0.0, 0.2, None, "none")
+        assert "…" in svg(pictures.forest([effect]), alternative=label)
+    effect = pictures.Effect("fine 😀", 10, 0.1, 0.0, 0.2, None, "none")
+    assert "fine 😀" in svg(pictures.forest([effect]), alternative="")
+
+
+def test_a_dossier_of_categories_with_control_signs_is_drawn(told: Any, tmp_path: Path) -> None:
+    text = (told.workspace.dossier / "dossier.json").read_text()
+    assert '"garden"' in text
+    (tmp_path / "dossier.json").write_text(text.replace('"garden"', '"gar\\u000bden\\u001b\\ufffe"'))
+    assert "gar␋den␛\ufffd" in html(read_record(tmp_path))
 
 
 def test_the_specifications_are_valid_vega_lite() -> None:

@@ -14,6 +14,7 @@ from testigo.campaign.campaign import Campaign
 from testigo.campaign.tables import Table
 from testigo.campaign.workspace import Workspace
 from testigo.disk import read_lines
+from testigo.signs import drawable
 
 _RUN = ("id", "variant", "seed", "state", "cause", "updates", "seconds", "loss", "validation_loss")
 _STEP = (
@@ -197,7 +198,7 @@ def curves(runs: Sequence[RunRecord], quantity: str) -> Any:
                 if _known(one["validation_loss"])
             ]
     return (
-        altair.Chart({"values": values})
+        altair.Chart({"values": drawable(values)})
         .mark_line()
         .encode(
             x=altair.X("update:Q"),
@@ -213,7 +214,7 @@ def forest(table: Table) -> Any:
     """The differences of a comparison with their intervals."""
     import altair
 
-    base = altair.Chart({"values": [dict(row) for row in table]}).encode(y=altair.Y("metric:N", title=None))
+    base = altair.Chart({"values": drawable([dict(row) for row in table])}).encode(y=altair.Y("metric:N", title=None))
     interval = base.mark_rule().encode(x=altair.X("low:Q", title="difference, with its interval"), x2="high:Q")
     point = base.mark_point(filled=True).encode(
         x="difference:Q", tooltip=["metric:N", "before:Q", "after:Q", "difference:Q", "low:Q", "high:Q"]

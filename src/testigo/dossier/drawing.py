@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from testigo.dossier import pictures
 from testigo.dossier.language import spoken
 from testigo.dossier.units import DIGITS
+from testigo.signs import drawable, without_pairs
 
 # The specification's own colours, and the style-sheet variables that stand in for them on the page.
 _VARIABLES = {
@@ -38,7 +39,7 @@ def svg(specification: pictures.Specification, *, alternative: str, css_class: s
     css_class
         `wide` or `narrow`: the style sheet shows one of the two.
     """
-    drawn = _drawn(json.dumps(specification, sort_keys=True), spoken())
+    drawn = svg_file(specification, language=spoken())
     drawn = drawn[drawn.index("<svg") :]
     opening, rest = drawn.split(">", 1)
     box = re.search(r'viewBox="([^"]+)"', opening)
@@ -48,7 +49,23 @@ def svg(specification: pictures.Specification, *, alternative: str, css_class: s
         '<svg xmlns="http://www.w3.org/2000/svg" role="img" class="{}" viewBox="0 0 {} {}" style="max-width:{}px" '
         'aria-label="{}">'
     )
-    return head.format(css_class, width, height, width, escape(alternative)) + Markup(_silenced(rest))
+    return head.format(css_class, width, height, width, escape(drawable(alternative))) + Markup(_silenced(rest))
+
+
+def svg_file(specification: pictures.Specification, *, language: str = "en") -> str:
+    """The picture as SVG of its own, whatever its texts hold: this is the one place that draws.
+
+    A sign that XML forbids ends the whole process within vl-convert, so none comes there. A label that is too long is
+    cut by Vega between the halves of a letter beyond U+FFFF, which it then refuses: drawn again without such letters.
+    """
+    plain = drawable(specification)
+    try:
+        return _drawn(json.dumps(plain, sort_keys=True), language)
+    except ValueError:
+        simple = without_pairs(plain)
+        if simple == plain:
+            raise
+        return _drawn(json.dumps(simple, sort_keys=True), language)
 
 
 @lru_cache(maxsize=64)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import vl_convert
 from markupsafe import Markup
 
 from testigo.dossier import gantt, units
-from testigo.dossier.drawing import svg
+from testigo.dossier.drawing import svg, svg_file
 from testigo.dossier.language import _, speaking
 from testigo.dossier.picture import Picture
 from testigo.dossier.report import environment
@@ -30,8 +29,7 @@ def plan_page(plan: RentalPlan, *, campaign: str, language: str, offers: Sequenc
 def picture_svg(plan: RentalPlan) -> str:
     """The picture alone, as a file for other documents."""
     bars, limits = _bars(plan)
-    drawn: str = vl_convert.vegalite_to_svg(gantt.gantt(bars, limits=limits, width=640), allowed_base_urls=[])
-    return drawn
+    return svg_file(gantt.gantt(bars, limits=limits, width=640))
 
 
 def picture_of(plan: RentalPlan) -> Picture:
