@@ -50,6 +50,21 @@ def test_an_action_is_refused(
         assert answer.status_code == status, answer.text
 
 
+@pytest.mark.parametrize("body", ["&".join(f"f{n}=x" for n in range(30)), "&" * 1000], ids=["30 fields", "nothing"])
+def test_a_form_of_too_many_fields_is_no_fault_of_ours(told: Any, ask: Callable[..., TestClient], body: str) -> None:
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    answer = ask(told.workspace, key=TOKEN).post("/actions/confirm", content=body, headers={**kind, **BEARER})
+    assert answer.status_code == 400
+    assert answer.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize("length", ["\xb2", "9" * 5000, "-1", "1_0"])
+def test_a_length_that_is_no_number_of_bytes_is_refused(told: Any, ask: Callable[..., TestClient], length: str) -> None:
+    kind = {"content-type": "application/x-www-form-urlencoded", "content-length": length.encode("latin-1")}
+    answer = ask(told.workspace, key=TOKEN).post("/actions/confirm", content=b"", headers={**kind, **BEARER})
+    assert answer.status_code == 413
+
+
 def test_the_cookie_lets_in_to_act_from_this_page_alone(told: Any, ask: Callable[..., TestClient]) -> None:
     client = ask(told.workspace, key=TOKEN)
     assert client.get("/").status_code == 200  # reading needs no token here

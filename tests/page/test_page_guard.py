@@ -72,10 +72,26 @@ def test_its_own_names_are_known_with_any_port(client: TestClient, host: str) ->
     assert client.get("/", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9", "https://localhost"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1:9",
+        "https://127.0.0.1:8420",
+        "file://127.0.0.1:8420",
+        "//127.0.0.1:8420",
+        "127.0.0.1:8420",
+        "http://127.0.0.1:8420/",
+        "http://[",
+        "",
+    ],
+)
 def test_a_foreign_origin_is_refused(client: TestClient, origin: str) -> None:
     for path in ("/", "/live?topics=ledger"):
-        assert client.get(path, headers={"origin": origin}).status_code == 403
+        answer = client.get(path, headers={"origin": origin})
+        assert answer.status_code == 403
+        assert answer.headers["content-type"].startswith("text/plain")
     assert client.get("/", headers={"origin": "http://127.0.0.1:8420"}).status_code == 200
 
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
@@ -52,6 +52,7 @@ TOPICS = {
     "ledger": ("ledger",),
 }
 """The parts of the workspace that each page shows."""
+MOST_FIELDS = 20
 NO_RUN, NO_UPDATE = later("The ledger knows no such run."), later("The ledger knows no such update.")
 _Read = Callable[[], Mapping[str, Any]]
 
@@ -232,7 +233,12 @@ class Page:
         name = request.path_params["name"]
         if name not in ACTIONS:
             raise HTTPException(404, "There is no such action.")
-        form = dict(parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=20))
+        try:
+            form = dict(parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=MOST_FIELDS))
+        except ValueError:
+            return PlainTextResponse(f"A form of at most {MOST_FIELDS} fields is expected.\n", 400)
+        except ClientDisconnect:  # nobody is there to be answered, and it is no fault of ours
+            return PlainTextResponse("The form did not arrive whole.\n", 400)
         answer = await run_in_threadpool(act, self.site, name, form)
         if answer is None or answer.ok:
             return RedirectResponse(back_to(form), status_code=303)

@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
@@ -23,6 +24,7 @@ MOST_QUERY_BYTES = 2048
 MOST_PATH_BYTES = 1024
 MOST_BODY_BYTES = 16_384
 _FORM = "application/x-www-form-urlencoded"
+_LENGTH = re.compile(r"[0-9]{1,9}")
 LEAST_TOKEN_CHARACTERS = 16
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
@@ -129,7 +131,7 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._access.knows(host):
             return _refuse(421, "This page does not go by that name. Ask for it by the address that testigo printed.")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and origin.lower() != f"{scope['scheme']}://{host}".lower():
             return _refuse(403, "Other pages may not ask here.")
         if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
             return _refuse(403, "Other pages may not ask here.")
@@ -149,8 +151,7 @@ class Guard:
             return _refuse(403, "Other pages may not ask here.")
         if headers.get("content-type", "").partition(";")[0].strip() != _FORM:
             return _refuse(415, "A form is expected.")
-        length = headers.get("content-length", "")
-        if not length.isdigit() or int(length) > MOST_BODY_BYTES:
+        if not _LENGTH.fullmatch(length := headers.get("content-length", "")) or int(length) > MOST_BODY_BYTES:
             return _refuse(413, "That is too long.")
         return None
 
