@@ -41,6 +41,23 @@ def test_a_plain_log_has_one_line_a_minute_with_all_that_goes_on_and_the_time_le
     assert re.fullmatch(r"train b: \d+ (s|min) so far, the model is loaded", shown.minute())
 
 
+def test_a_step_that_ended_before_its_last_unit_leaves_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 100_000, 20))
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: float(next(clock)))
+    shown = Terminal()
+    for step in ("train a", "train b"):
+        for done in (1, 362):
+            shown.progress(step, done, 3000)
+    shown.ended("train a")
+    shown.say("run a: stopped (by hand)")
+    assert shown.minute().startswith("train b: 362/3000")
+    shown.ended("train b")
+    shown.ended("never begun")
+    assert re.fullmatch(r"still going on, .+ so far: after run a: stopped \(by hand\)", shown.minute())
+    shown.progress("train a", 0, 3000, "the model is loaded")  # resumed
+    assert shown.minute() == "train a: 0/3000, the model is loaded"
+
+
 def test_the_line_comes_by_itself_while_nothing_is_told_and_ends_with_the_work(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +100,21 @@ def test_on_a_terminal_a_bar_is_drawn_while_a_step_goes_and_its_end_stays(monkey
     assert "loss 1.000, validation 2.000" in seen
     assert "0.1 s an update" not in seen, "what there is no room for is left out whole"
     assert seen.splitlines()[-1].endswith("train control-s0-0123456789: 300/300, loss 0.900, validation 1.900 (0 s)")
+
+
+def test_on_a_terminal_the_bar_of_a_step_that_ended_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(terminal.sys, "stderr", screen)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    with Terminal() as shown:
+        shown.progress("train a", 1, 9)
+        shown.progress("train b", 1, 9)
+        shown.ended("train a")
+        screen.truncate(0)
+        shown.progress("train b", 2, 9)
+    assert "train b" in screen.getvalue()
+    assert "train a" not in screen.getvalue()
 
 
 def test_on_a_terminal_runs_side_by_side_have_a_bar_each(monkeypatch: pytest.MonkeyPatch) -> None:

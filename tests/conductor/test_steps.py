@@ -33,6 +33,9 @@ class Heard:
     def progress(self, step: str, done: int, of: int, note: str = "") -> None:
         self.steps.append((step, done, of))
 
+    def ended(self, step: str) -> None:
+        pass
+
 
 @pytest.fixture
 def grounds(tiny: Tiny, tmp_path: Path) -> Iterator[Grounds]:

@@ -35,6 +35,9 @@ class Quiet:
     def progress(self, step: str, done: int, of: int, note: str = "") -> None:
         """How far a step is."""
 
+    def ended(self, step: str) -> None:
+        """A step goes on no more."""
+
 
 def train_all(folder: Path, workspace: Path) -> None:
     """Every planned run of a campaign, one after the other, recorded as `testigo run` does it; without its gates."""

@@ -9,3 +9,6 @@ class Silent:
 
     def progress(self, step: str, done: int, of: int, note: str = "") -> None:
         pass
+
+    def ended(self, step: str) -> None:
+        pass

@@ -69,6 +69,7 @@ class Heard:
     def __init__(self) -> None:
         self.said: list[str] = []
         self.done: list[int] = []
+        self.ends: list[str] = []
 
     def say(self, text: str) -> None:
         self.said.append(text)
@@ -78,6 +79,9 @@ class Heard:
         if of:  # before the first update nothing is counted
             assert of == 60
             self.done.append(done)
+
+    def ended(self, step: str) -> None:
+        self.ends.append(step)
 
 
 def test_a_killed_run_goes_on_bit_for_bit(
@@ -103,6 +107,7 @@ def test_a_killed_run_goes_on_bit_for_bit(
     for one, other in zip(updates(tmp_path), updates(straight), strict=True):
         assert [one[name] for name in same] == [other[name] for name in same], f"seed {seed}"
     assert heard.done == sorted(heard.done)
+    assert heard.ends == [f"train {tmp_path.name}"]
 
 
 def test_a_run_that_is_asked_to_stop_saves_and_goes_on(tiny: Tiny, straight: Path, tmp_path: Path) -> None:

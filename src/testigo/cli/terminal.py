@@ -65,10 +65,18 @@ class Terminal(AbstractContextManager["Terminal"]):
         if of:
             log.count(done)
 
+    def ended(self, step: str) -> None:
+        """A step that goes on no more leaves the lines and the bars, wherever it stopped; begun again, it is new."""
+        log = self._log.get(step)
+        if log is not None and not log.is_ended:
+            del self._log[step]
+        if self._bar is not None:
+            self._bar.remove(step)
+
     def minute(self) -> str:
         """What goes on, in one line: each step that told something since the last one, or what was said last."""
         going = [(step, log) for step, log in list(self._log.items()) if not log.is_ended]
-        going = [one for one in going if one[1].is_news] or going[-1:]  # a run that stopped early tells no last update
+        going = [one for one in going if one[1].is_news] or going[-1:]
         for _, log in going:
             log.is_news = False
         if not going:
@@ -117,6 +125,10 @@ class _Bar:
             parts.pop()
         of_all = f"{done}/{of}" if of else ""
         self._bar.update(self._tasks[step], completed=done, total=of or None, of_all=of_all, note=", ".join(parts))
+
+    def remove(self, step: str) -> None:
+        if step in self._tasks:
+            self._bar.remove_task(self._tasks.pop(step))
 
     def stop(self) -> None:
         self._bar.stop()

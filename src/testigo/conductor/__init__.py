@@ -53,6 +53,9 @@ class Lines:
     def progress(self, step: str, done: int, of: int, note: str = "") -> None:
         """Nothing: a script has no bar."""
 
+    def ended(self, step: str) -> None:
+        """Nothing either."""
+
 
 def run(
     campaign: Campaign,

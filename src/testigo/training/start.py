@@ -28,6 +28,9 @@ class Reporter(Protocol):
     def progress(self, step: str, done: int, of: int, note: str = "") -> None:
         """A step goes on; `of` is 0 while nobody knows how long it is."""
 
+    def ended(self, step: str) -> None:
+        """A step goes on no more, also where it did not come to its last unit: it was stopped, diverged, or died."""
+
 
 Work = Generator[None, None, T]
 """Something that goes on in another process: each step is a short look at it, its value is what came of it."""
@@ -86,12 +89,14 @@ def train(
     if placement.processes > 1:
         command = ["testigo.training.launchers.torchrun", str(placement.processes), str(spec)]
     waits = Heard(folder, reporter.say)
-    worker = launchers.start(placement, *command, log=folder / "log.txt", on_start=on_start)
     try:
+        worker = launchers.start(placement, *command, log=folder / "log.txt", on_start=on_start)
         yield from _heard(worker, listen, waits)
     except local.WorkerDied:
         if _told(folder).get("state", "interrupted") == "interrupted":
             raise  # else one of several processes has told how the run ended
+    finally:
+        reporter.ended(f"train {folder.name}")
     return _told(folder)
 
 
@@ -151,8 +156,11 @@ def follow(
 
     reporter.progress(step, 0, 0, "the model is loaded")
     waits = Heard(spec.parent, reporter.say)
-    worker = launchers.start(placement, module, str(spec), log=spec.with_name("log.txt"), on_start=_unheard)
-    yield from _heard(worker, listen, waits)
+    try:
+        worker = launchers.start(placement, module, str(spec), log=spec.with_name("log.txt"), on_start=_unheard)
+        yield from _heard(worker, listen, waits)
+    finally:
+        reporter.ended(step)
 
 
 def _unheard(pid: int, host: str | None) -> None:
