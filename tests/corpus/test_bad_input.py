@@ -197,8 +197,26 @@ def test_a_field_that_no_row_has_is_a_wrong_name_and_drops_nothing(make: Make) -
     for row in rows:
         del row["text"]
     found = problems_of(make(rows, clean=["drop-empty"]))
-    assert len(found) == 20
-    assert found[0] == ("rows.jsonl:1", "only id, answer, question")
+    assert found == [("rows.jsonl:1, the first of them", "none of 20 rows has it; they have id, answer, question")]
+
+
+@pytest.mark.parametrize(("old", "key"), [("id", "data.id"), ("text", "task.input"), ("answer", "task.target")])
+def test_one_wrong_name_is_one_problem_that_names_its_key(make: Make, old: str, key: str) -> None:
+    rows = [{("other" if name == old else name): value for name, value in a_row(n).items()} for n in range(20)]
+    with pytest.raises(DataError) as caught:
+        built(make(rows))
+    (problem,) = caught.value.problems
+    assert problem.expected == f"the field '{old}' (`{key}`)"
+    assert "other" in problem.found
+    assert f"`{key}`" in problem.action
+
+
+def test_beside_a_wrong_name_what_else_is_wrong_in_a_row_is_told(make: Make) -> None:
+    rows = [{**a_row(n), "ticket": n} for n in range(20)]
+    for row in rows:
+        del row["id"]
+    rows[3]["text"] = ""
+    assert [where for where, _ in problems_of(make(rows))] == ["rows.jsonl:1, the first of them", "rows.jsonl:4"]
 
 
 # ---- classes and groups

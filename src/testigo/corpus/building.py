@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from testigo.corpus.assignment import assign, prove, refuse_empty, stratum_of, unit_of
-from testigo.corpus.checking import check_rows
+from testigo.corpus.checking import check_rows, keys_of
 from testigo.corpus.cleaning import Cleaned, clean
 from testigo.corpus.images import examine, is_image
 from testigo.corpus.leaks import drop_copies, settle_leaks
@@ -53,6 +53,7 @@ def build(campaign: Campaign, folder_for: Callable[[str], Path], check: Callable
         category_field=campaign.task.category,
         needed=needed,
         check=check,
+        keys=keys_of(data, campaign.task),
     )
     if reading.problems or problems:
         raise DataError(problems=[*reading.problems, *problems])

@@ -36,7 +36,7 @@ def clean(rows: Iterable[RawRow], steps: Iterable[str], needed: tuple[str, ...])
     cleaned = Cleaned(list(rows))
     for step in steps:
         if step == DROP_EMPTY:
-            # A field that no row has is a wrong name in the campaign: each row is told, and none is dropped for it.
+            # A field that no row has is a wrong name in the campaign: it is told, and no row is dropped for it.
             known = tuple(name for name in needed if any(name in row.fields for row in cleaned.rows))
             kept = [row for row in cleaned.rows if not _lacks(row, known)]
             cleaned.dropped += [(row, reason) for row in cleaned.rows if (reason := _lacks(row, known))]

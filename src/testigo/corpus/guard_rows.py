@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from testigo.corpus.checking import check_rows
+from testigo.corpus.checking import check_rows, keys_of
 from testigo.corpus.reading import Reading, read_into
 from testigo.corpus.row import Row, digest_of
 from testigo.errors import DataError
@@ -37,6 +37,7 @@ def guard_rows(campaign: Campaign, guard: GuardTask, check: Callable[[Row], list
         category_field=guard.task.category,
         needed=(guard.task.input, guard.task.target),
         check=check,
+        keys=keys_of(guard, guard.task, under="guards."),
     )
     if reading.problems or problems:
         raise DataError(problems=[*reading.problems, *problems])
