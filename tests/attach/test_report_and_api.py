@@ -12,7 +12,10 @@ import torch
 from transformers import LlamaForCausalLM
 
 import testigo
+from testigo.attach.report import Report
+from testigo.conductor.measure import asked_by
 from testigo.errors import GateFailed, TestigoError
+from testigo.rules import Finding, Verdict
 
 
 class OutOfMemoryOnLongRows(LlamaForCausalLM):
@@ -93,6 +96,20 @@ def test_a_stop_raises_with_the_finding_and_a_healthy_trainer_does_not(shop: Any
     assert stopped.value.exit_code == 1
 
     testigo.pilot(shop.trainer()).raise_if_stopped()
+
+
+def test_a_stop_expects_the_sentence_of_its_rule_and_not_its_name() -> None:
+    copies = Finding("D103", "exact-copy-across-splits", "stop", "data", "11 exact copies", "drop them")
+    own = Finding("X901", "a-rule-of-mine", "stop", "data", "3 of them", "see it")
+    report = Report(Verdict((copies, own), (), ()), phases=(), platform={})
+    with pytest.raises(GateFailed) as stopped:
+        report.raise_if_stopped()
+    ours, users = stopped.value.problems
+    assert ours.expected == "No row is in the training rows and in the rows that examine the model."
+    assert ours.where == "D103 exact-copy-across-splits, phase data"
+    assert users.expected == "a-rule-of-mine"
+    assert asked_by(copies) == f"gate D103 exact-copy-across-splits to pass: {ours.expected}"
+    assert asked_by(own) == "gate X901 a-rule-of-mine to pass"
 
 
 def test_what_is_declared_as_trained_is_held_against_what_is(shop: Any) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from testigo.errors import GateFailed, Problem
+from testigo.gates.catalogue import promise_of
 from testigo.rules import Finding, NotChecked, Passed, Verdict
 
 _WIDTH = 80
@@ -84,11 +85,16 @@ class Report:
         Raises
         ------
         GateFailed
-            With one problem a finding: what was found, in which phase, and what to do.
+            With one problem a finding: what the rule promises, what was found, in which phase, and what to do.
         """
         if self.verdict.stops:
             problems = [
-                Problem(expected=f.name, found=f.observed, where=f"{f.code}, phase {f.phase}", action=f.remedy)
+                Problem(
+                    expected=promise_of(f.code) or f.name,
+                    found=f.observed,
+                    where=f"{f.code} {f.name}, phase {f.phase}",
+                    action=f.remedy,
+                )
                 for f in self.verdict.stops
             ]
             raise GateFailed(problems=problems)

@@ -17,6 +17,7 @@ from testigo.conductor.train import measured_at
 from testigo.disk import file_sha256
 from testigo.errors import GateFailed, Problem
 from testigo.evaluation.worker import PROGRESS, EvaluationSpec
+from testigo.gates.catalogue import promise_of
 from testigo.gates.predicted import Measured, measured_in
 from testigo.ledger import kinds
 from testigo.pilot.verdict import judge_pilot
@@ -175,11 +176,17 @@ def memory_of(folder: Path) -> Measured | None:
     return measured_in(folder.parent, only=folder.name)
 
 
+def asked_by(finding: Finding) -> str:
+    """What a gate expects: its code and name, and the sentence of its rule."""
+    promise = promise_of(finding.code)
+    return f"gate {finding.code} {finding.name} to pass{f': {promise}' if promise else ''}"
+
+
 def problem(finding: Finding, where: Path) -> Problem:
     """A finding that stops, as an error of four parts."""
     on = "\n" if "\n" in finding.remedy else " "
     return Problem(
-        expected=f"gate {finding.code} {finding.name} to pass",
+        expected=asked_by(finding),
         found=finding.observed,
         where=f"phase {finding.phase}; the evidence is in {where}",
         action=f"{finding.remedy}{on}(testigo explain {finding.code}; or waive it with a reason)",

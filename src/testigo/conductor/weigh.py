@@ -9,6 +9,7 @@ from typing import Any
 
 from testigo.campaign import Campaign
 from testigo.conductor.grounds import Grounds
+from testigo.conductor.measure import asked_by
 from testigo.disk import read_lines
 from testigo.errors import GateFailed, Problem
 from testigo.gates.decidable import HypothesisEvidence
@@ -45,7 +46,7 @@ def weigh(grounds: Grounds, baseline: Path) -> Verdict:
         raise GateFailed(
             problems=[
                 Problem(
-                    expected=f"gate {one.code} {one.name} to pass",
+                    expected=asked_by(one),
                     found=one.observed,
                     where=f"the hypothesis of {grounds.campaign.path.name}, held against the baseline's outputs",
                     action=f"{one.remedy} (testigo explain {one.code}; or waive it with a reason)",

@@ -68,6 +68,11 @@ def explain(code: str, files: tuple[Path, ...] = ()) -> Rule:
     return rule
 
 
+def promise_of(code: str) -> str:
+    """What the rule with this code promises, in its first sentence; "" for a rule of a user's own file."""
+    return next((rule.summary for rule in all_rules() if rule.code == code), "")
+
+
 def rule_page(rule: Rule) -> str:
     """The reference page of one rule, in Markdown."""
     lines = [
