@@ -244,7 +244,13 @@ def test_the_ledger_is_listed_shown_and_filtered(
     assert "the loss is [noisy]" in out
     assert "testigo ledger verify c/campaign.yaml" in err
     assert "the loss is [noisy]" in words(capsys, "ledger", "show", campaign, 1)[0]
-    assert "from 1 to 3" in answer(capsys, "ledger", "show", campaign, 9, code=2)["problems"][0]["expected"]
+    with Ledger.open(workspace.ledger_path) as ledger:
+        ledger.append(kinds.NOTE, {"text": "\x1b]0;title\x07\x9b2J\u202e"})
+    for command in (("note",), ("ledger", "list"), ("ledger", "show")):
+        out, _ = words(capsys, *command, campaign, *([4] if "show" in command else []))
+        assert "]0;title" in out
+        assert not set(out) & set("\x1b\x07\x9b\u202e")
+    assert "from 1 to 4" in answer(capsys, "ledger", "show", campaign, 9, code=2)["problems"][0]["expected"]
 
 
 def test_ledger_verify_passes_a_whole_record_and_fails_a_changed_one(

@@ -8,11 +8,14 @@ import re
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
-from testigo.cli import terminal
-from testigo.cli.output import folded, print_problems, show, show_as_it_is
+from testigo.cli import terminal, tokens
+from testigo.cli.findings import print_verdict
+from testigo.cli.output import ending, folded, print_problems, show, show_as_it_is, show_part, show_table
 from testigo.cli.terminal import Terminal
 from testigo.errors import Problem
+from testigo.rules import Finding, Verdict
 
 
 def test_a_short_step_tells_its_end_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,8 +65,9 @@ def test_the_line_comes_by_itself_while_nothing_is_told_and_ends_with_the_work(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(terminal, "LOG_EVERY_SECONDS", 0.01)
-    with Terminal() as shown:
-        shown.progress("pilot", 2, 9, "validation")
+    shown = Terminal()
+    shown.progress("pilot", 2, 9, "validation")  # before the clock runs: a busy machine may be late
+    with shown:
         lines = ""
         while lines.count("\n") < 3:
             lines += capsys.readouterr().err
@@ -137,6 +141,41 @@ def test_lines_fold_at_words_on_a_terminal_and_a_path_stays_one_word(monkeypatch
     assert path in text
     assert all(len(line) <= 40 for line in text.splitlines() if path not in line)
     assert folded("a b " * 50, Console(file=io.StringIO(), width=40), "  ") == "a b " * 50
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_nothing_of_a_text_steers_the_terminal(monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> None:
+    screen = Screen() if is_terminal else io.StringIO()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    attack = "a\x1b]0;title\x07\x00\u202eb"
+    seen = "a\\x1b]0;title\\x07\\x00\\u202eb"
+    show(attack, "bold")
+    show_as_it_is(attack)
+    show_part("observed: ", attack)
+    show_table(("name", attack), [("one", attack), ("two", "x")])
+    ending(checked=attack, next_command=attack)
+    print_problems([Problem(attack, attack, f"{attack}\n{attack}", attack)], as_json=False)
+    with Terminal() as shown:
+        shown.say(attack)
+        shown.progress(attack, 1, 2, attack)
+        shown.progress(attack, 2, 2, attack)
+    tokens.screen().print(Text(attack, "red"), attack)
+    text = screen.getvalue()
+    own = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)  # colours and the bar's own moves
+    assert not set(own) & set("\x1b\x07\x00\u202e")
+    assert own.count(seen) >= 14
+    assert ("\x1b[1m" in text) is is_terminal, "its own colours stay"
+    line = next(line for line in own.splitlines() if line.startswith("name"))
+    assert line.index(seen) == next(line for line in own.splitlines() if line.startswith("one")).index(seen)
+
+
+def test_names_of_rows_stay_in_their_line(capsys: pytest.CaptureFixture[str]) -> None:
+    finding = Finding("E101", "a-rule", "stop", "check", "seen", "do", rows=("a\nE999 forged: stop", "b\x1b[2J"))
+    print_verdict(Verdict((finding,)))
+    assert "rows:     a\\x0aE999 forged: stop, b\\x1b[2J\n" in capsys.readouterr().out
 
 
 def test_results_fold_on_a_terminal_too_and_what_may_be_copied_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from testigo.cli.findings import print_verdict
 from testigo.cli.opening import opened
 from testigo.cli.output import CampaignPath, JsonFlag, LedgerFlag, WorkspaceFlag, ending, named, print_json, show_table
 from testigo.cli.pairs import duplicates_to_json, print_duplicates
+from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
     from testigo.conductor.grounds import Grounds
@@ -84,4 +85,4 @@ def _compared(old: str, grounds: Grounds) -> tuple[CorpusDiff, tuple[Outdated, .
 def _cells(split: str, lengths: dict[str, Any]) -> tuple[str, ...]:
     numbers = (lengths["rows"], f"{lengths['median']:.0f}", f"{lengths['p95']:.0f}", lengths["longest"])
     after = (lengths["longest_answer"], lengths["dropped"], lengths["input_truncated"])
-    return (split, *map(str, numbers), lengths["longest_row"], *map(str, after))
+    return (split, *map(str, numbers), in_one_line(lengths["longest_row"]), *map(str, after))

@@ -27,6 +27,7 @@ from testigo.cli.output import (
 )
 from testigo.cli.predictions import CONTROL, Evaluated, describe, find_evaluated, read_predictions
 from testigo.errors import WorkspaceError
+from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
     from testigo.campaign.workspace import Workspace
@@ -234,7 +235,7 @@ def _print_rows(document: Mapping[str, Any]) -> None:
     )
     if rows["broken"]:
         more = ", …" if len(rows["broken"]) > _SHOWN_ROWS else ""
-        show(textwrap.fill(f"broken: {', '.join(rows['broken'][:_SHOWN_ROWS])}{more}", _WIDTH))
+        show(textwrap.fill(f"broken: {', '.join(map(in_one_line, rows['broken'][:_SHOWN_ROWS]))}{more}", _WIDTH))
 
 
 def _print_classes(document: Mapping[str, Any]) -> None:

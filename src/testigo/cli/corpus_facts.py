@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from testigo.cli.output import show, show_part, show_table
+from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
     from testigo.conductor.outdated import Outdated
@@ -30,7 +31,7 @@ def show_corpus(manifest: Mapping[str, Any]) -> None:
     if categories != [""]:
         by_size = sorted(categories, key=lambda name: -sum(splits[s]["categories"].get(name, 0) for s in _SPLITS))
         rows += [
-            (name or "(none)", *(str(splits[split]["categories"].get(name, 0)) for split in _SPLITS))
+            (in_one_line(name) or "(none)", *(str(splits[split]["categories"].get(name, 0)) for split in _SPLITS))
             for name in by_size[:_CATEGORIES_SHOWN]
         ]
     show_table(("category", "train", "validation", "test (sealed)"), rows)
@@ -75,7 +76,9 @@ def _sources(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for source in sources[:_ROWS_SHOWN]:
         part = "" if source["part"] == "source" else f" for {source['part']}"
         converted = [f"{n} × {kind} taken away" for kind, n in source.get("converted", {}).items()]
-        yield f"{source['rows']} rows from {source['file']}{part}" + (f" ({', '.join(converted)})" if converted else "")
+        yield f"{source['rows']} rows from {in_one_line(str(source['file']))}{part}" + (
+            f" ({', '.join(converted)})" if converted else ""
+        )
     if len(sources) > _ROWS_SHOWN:
         rest = sources[_ROWS_SHOWN:]
         yield f"{sum(source['rows'] for source in rest)} from {len(rest)} more files"
@@ -116,7 +119,7 @@ def _proofs(proofs: Mapping[str, Any]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_ROWS_SHOWN]) + (", …" if len(names) > _ROWS_SHOWN else "")
+    return ", ".join(map(in_one_line, names[:_ROWS_SHOWN])) + (", …" if len(names) > _ROWS_SHOWN else "")
 
 
 def show_diff(diff: CorpusDiff, outdated: Sequence[Outdated]) -> None:
@@ -149,7 +152,7 @@ def _show_rows(diff: CorpusDiff) -> None:
     if diff.changed:
         _line("changed", f"{len(diff.changed)} {'row' if len(diff.changed) == 1 else 'rows'}")
         for row, fields in list(diff.changed.items())[:_ROWS_SHOWN]:
-            _line("", f"{row}: {', '.join(fields)}")
+            _line("", f"{in_one_line(row)}: {', '.join(fields)}")
     if diff.moved:
         ways = Counter((old, new) for _, old, new in diff.moved)
         _line("moved", ", ".join(f"{n} from {old} to {new}" for (old, new), n in sorted(ways.items())))

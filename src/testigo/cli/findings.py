@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from testigo.cli.output import show, show_part
 from testigo.rules import DOES_NOT_APPLY
+from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
     from testigo.rules import Verdict
@@ -24,7 +25,7 @@ def print_verdict(verdict: Verdict) -> None:
         show_part("  observed: ", finding.observed)
         if finding.rows:
             more = f" and {len(finding.rows) - _SHOWN_ROWS} more" if len(finding.rows) > _SHOWN_ROWS else ""
-            show_part("  rows:     ", f"{', '.join(finding.rows[:_SHOWN_ROWS])}{more}")
+            show_part("  rows:     ", f"{', '.join(map(in_one_line, finding.rows[:_SHOWN_ROWS]))}{more}")
         show_part("  do:       ", finding.remedy)
     show(f"{len(verdict.passed)} rules passed, {len(verdict.findings)} found something.")
     if verdict.blind:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from testigo.cli.output import ending, named, print_json, show, show_part, show_table
 from testigo.disk import read_lines
 from testigo.errors import WorkspaceError
+from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
     from testigo.campaign.workspace import Workspace
@@ -88,7 +89,7 @@ def _print(run: str, document: Mapping[str, Any], n: int | None) -> None:
     show_table(("update", "prompts", "changed", "cut", *metrics), rows)
     for row, one in list(document["rows"].items())[:n]:
         show()
-        show(row, style="bold")
+        show(in_one_line(row), style="bold")
         if one["target"]:
             show_part("  target    ", _short(one["target"]), style="green")
         before = None

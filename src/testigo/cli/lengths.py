@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from testigo.cli.output import print_json, show, show_table
+from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
     from testigo.inspection.lengths import Lengths
@@ -65,6 +66,7 @@ def _touched(lengths: Lengths) -> None:
     for split, state, ids in every:
         if ids:
             more = f" and {len(ids) - _NAMED_IDS} more (--json names all)" if len(ids) > _NAMED_IDS else ""
-            show(f"{split}, {state}: {wording.counted(len(ids), 'row')}: {', '.join(ids[:_NAMED_IDS])}{more}", "yellow")
+            names = ", ".join(map(in_one_line, ids[:_NAMED_IDS]))
+            show(f"{split}, {state}: {wording.counted(len(ids), 'row')}: {names}{more}", "yellow")
     if not any(ids for _, _, ids in every):
         show("Every row is kept whole.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testigo.errors import Problem
+from testigo.signs import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,11 +41,11 @@ LedgerFlag = Annotated[
 
 def console(*, results: bool = False) -> Console:
     """The terminal: standard error for prose, or standard output for results. Nothing in a text is taken as markup."""
-    from rich.console import Console  # slow to import, and not needed by --help
+    from testigo.cli.screen import Screen  # slow to import, and not needed by --help
 
     file = sys.stdout if results else sys.stderr
     width = None if file.isatty() else _WIDTH_OF_A_FILE
-    return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return Screen(file=file, width=width, soft_wrap=True)
 
 
 def say(text: str, style: str | None = None) -> None:
@@ -56,6 +57,7 @@ def say(text: str, style: str | None = None) -> None:
 
 def folded(text: str, to: Console, indent: str, *, first: str = "") -> str:
     """Lines of whole words on a terminal, continued under an indent; one line in a file, which is searched by lines."""
+    text = shown(text)
     if not to.file.isatty():
         return text
     one, *others = text.split("\n") or [""]
@@ -69,7 +71,7 @@ def folded(text: str, to: Console, indent: str, *, first: str = "") -> str:
 def show(text: str = "", style: str | None = None) -> None:
     """A result for a reader, on standard output, long lines folded on a terminal. Not with `--json`."""
     to = console(results=True)
-    to.print("\n".join(_fitted(line, to) for line in text.split("\n")), style=style)
+    to.print("\n".join(_fitted(line, to) for line in shown(text).split("\n")), style=style)
 
 
 def _fitted(line: str, to: Console) -> str:
@@ -92,13 +94,12 @@ def show_part(label: str, text: str, style: str | None = None) -> None:
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A result for a reader, as lines and columns on standard output."""
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*row)
     console(results=True).print(table, soft_wrap=False)
 
 
@@ -152,7 +153,7 @@ def print_problems(problems: Sequence[Problem], *, as_json: bool) -> None:
 def _print_problem(problem: Problem) -> None:
     from rich.text import Text
 
-    place, _, picture = problem.where.partition("\n")
+    place, _, picture = shown(problem.where).partition("\n")
     text = Text(place, style="bold red")
     if picture:
         text.append(f"\n{picture}", style="not bold default")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from testigo.cli.output import show, show_table
+from testigo.signs import in_one_line
 
 PAIRS = 5
 """Pairs that are shown; the manifest shows more and `duplicates.parquet` names all."""
@@ -46,7 +47,7 @@ def print_duplicates(manifest: Mapping[str, Any]) -> None:
 
 def _cells(pair: Mapping[str, Any]) -> tuple[str, str]:
     one, other = (
-        f"{row} ({split or 'left out'})\n{_excerpt(text)}"
+        f"{in_one_line(row)} ({split or 'left out'})\n{_excerpt(text)}"
         for row, split, text in zip(pair["rows"], pair["splits"], pair["texts"], strict=True)
     )
     return one, other

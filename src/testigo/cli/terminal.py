@@ -103,11 +103,11 @@ class _Bar:
 
         screen = console()
         self._bar = Progress(
-            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
             BarColumn(bar_width=_BAR_WIDTH),
-            TextColumn("{task.fields[of_all]}", table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[of_all]}", markup=False, table_column=Column(no_wrap=True)),
             TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
-            TextColumn("{task.fields[note]}", style="dim", table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[note]}", style="dim", markup=False, table_column=Column(no_wrap=True)),
             console=screen,
             transient=True,
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from testigo.inspection import wording
 from testigo.inspection.letters import LINE_END, SPACE
+from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,13 +26,11 @@ _FLOW_AT_MOST = 1_500
 
 def screen(*, results: bool = True, colour: bool = False) -> Console:
     """Standard output, or standard error; `colour` keeps colours where no terminal is."""
-    from rich.console import Console
+    from testigo.cli.screen import Screen
 
     file = sys.stdout if results else sys.stderr
     width = None if file.isatty() else _WIDTH
-    return Console(
-        file=file, width=width, highlight=False, markup=False, emoji=False, force_terminal=True if colour else None
-    )
+    return Screen(file=file, width=width, force_terminal=True if colour else None)
 
 
 def print_rows(out: Console, rows: Sequence[SeenRow], *, every_token: bool = False) -> None:
@@ -43,7 +42,8 @@ def print_rows(out: Console, rows: Sequence[SeenRow], *, every_token: bool = Fal
 
 
 def _print_row(out: Console, row: SeenRow, *, every_token: bool) -> None:
-    out.print(" · ".join((row.id, row.split, *([row.category] if row.category else []))), style="bold")
+    names = (row.id, row.split, *([row.category] if row.category else []))
+    out.print(" · ".join(map(in_one_line, names)), style="bold")
     loss = f"; {row.loss:.2f} nats per token under the base" if row.loss is not None else ""
     if row.image is not None:
         _print_image(out, row.image)
@@ -98,7 +98,7 @@ def print_pack(out: Console, pack: SeenPack) -> None:
 
 
 def _segment_head(segment: Segment) -> str:
-    of = {0: "shared prefix", -1: "padding"}.get(segment.number, f"row {segment.row_id}")
+    of = {0: "shared prefix", -1: "padding"}.get(segment.number, f"row {in_one_line(segment.row_id)}")
     first, last = segment.tokens[0], segment.tokens[-1]
     return (
         f"segment {segment.number} · {of} · places {first.place}–{last.place} · positions {first.position}–"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from testigo.signs import shown
+
 if TYPE_CHECKING:
     from testigo.campaign import Campaign
     from testigo.judgement import Comparison
@@ -48,7 +50,7 @@ class Lines:
 
     def say(self, text: str) -> None:
         """A line."""
-        print(text, file=sys.stderr, flush=True)
+        print(shown(text), file=sys.stderr, flush=True)
 
     def progress(self, step: str, done: int, of: int, note: str = "") -> None:
         """Nothing: a script has no bar."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from testigo.errors import TestigoError
 from testigo.page.serving import DEFAULT_PORT, LOOPBACK, serve
+from testigo.signs import shown
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         if given.json:
             print(json.dumps({"ok": False, "problems": [asdict(problem) for problem in error.problems]}))
         else:
-            print(error, file=sys.stderr)
+            print(shown(str(error)), file=sys.stderr)
         return error.exit_code
     return 0
 

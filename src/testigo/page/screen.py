@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from testigo import signs
 from testigo.campaign import Workspace
 from testigo.errors import TestigoError
 from testigo.ledger import kinds
@@ -78,7 +79,7 @@ def _stages(seen: Overview) -> Text:
     """The steps, as many a line as go into it whole."""
     text, taken = Text(), 0
     for stage in seen.stages:
-        name = f"{_MARKS.get(stage.state, '·')} {stage.name}  "
+        name = f"{_MARKS.get(stage.state, '·')} {_plain(stage.name)}  "
         if taken + len(name) > _WIDTH:
             text.append("\n")
             taken = 0
@@ -95,7 +96,7 @@ def _runs(seen: Overview) -> RenderableType:
             name, no_wrap=True, overflow="ellipsis", justify="left" if name in ("run", "state") else "right"
         )
     for row in order[:_MOST_RUNS]:
-        table.add_row(*map(Text, _cells(row)))
+        table.add_row(*(Text(_plain(cell)) for cell in _cells(row)))
     more = len(order) - _MOST_RUNS
     return Group(table, _line(f"and {more} more", "dim")) if more > 0 else table
 
@@ -169,7 +170,7 @@ def watch(site: Site, screen: Console) -> None:
     if not screen.is_terminal:
         while True:
             seen = overview(site)
-            screen.print(line_of(site, seen), soft_wrap=True, markup=False, highlight=False)
+            screen.print(_plain(line_of(site, seen)), soft_wrap=True, markup=False, highlight=False)
             if has_ended(site, seen):
                 return
             time.sleep(LOG_EVERY_SECONDS)
@@ -191,7 +192,7 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 0
     except TestigoError as error:
-        print(error, file=sys.stderr)
+        print(signs.shown(str(error)), file=sys.stderr)
         return error.exit_code
     return 0
 
