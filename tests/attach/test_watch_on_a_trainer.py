@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import Trainer, TrainerCallback
+from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
 
 import testigo
 
@@ -127,6 +128,41 @@ def test_a_learning_rate_far_too_high_is_found(shop: Any) -> None:
     trainer.train()
 
     assert {"T106", "T109"} & {finding.code for _, finding in watch.findings}
+
+
+def classifier(folder: Path, **options: Any) -> Trainer:
+    """Four classes of rows, each with tokens of its own."""
+    torch.manual_seed(3)
+    configuration = BertConfig(
+        vocab_size=80, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64, num_labels=4
+    )
+    rows = [
+        {"input_ids": [20 * (k % 4) + (k * j) % 20 for j in range(1, 9)], "labels": k % 4} for k in range(64)
+    ]  # fmt: skip
+    settings = TrainingArguments(
+        output_dir=str(folder), max_steps=60, per_device_train_batch_size=8, use_cpu=True, report_to=[], seed=3,
+        save_strategy="no", disable_tqdm=True, lr_scheduler_type="constant", **options,
+    )  # fmt: skip
+    return Trainer(model=BertForSequenceClassification(configuration), args=settings, train_dataset=rows)
+
+
+def test_a_classifier_that_is_worse_than_guessing_among_its_classes_is_stopped(tmp_path: Path) -> None:
+    watch, trainer = testigo.Watch(stop=True), classifier(tmp_path, learning_rate=3.0)
+    trainer.add_callback(watch)
+    trainer.train()
+
+    found = {finding.code: finding.observed for _, finding in watch.findings}
+    assert "guessing has ln(V) = 1.386" in found["T106"]
+    assert trainer.state.global_step < 60  # updates as fast as these wait for each other, fifty at most
+
+
+def test_a_classifier_that_learns_has_no_finding(tmp_path: Path) -> None:
+    watch, trainer = testigo.Watch(stop=True), classifier(tmp_path, learning_rate=3e-3)
+    trainer.add_callback(watch)
+    trainer.train()
+
+    assert [(update, finding.code) for update, finding in watch.findings] == []
+    assert trainer.state.global_step == 60
 
 
 @pytest.mark.parametrize("build", [full, with_dropout, with_lora], ids=lambda build: build.__name__)

@@ -26,6 +26,15 @@ def test_rows_that_differ_the_second_time_are_named_and_bounded() -> None:
     assert floor.metrics["right"] == {"changed": 1, "difference": pytest.approx(-0.05)}
 
 
+def test_probabilities_that_round_otherwise_in_other_batches_are_no_other_output() -> None:
+    first = [line(k, "spam", 0.731) | {"probabilities": [0.731, 0.269]} for k in range(32)]
+    again = [line(k, "spam", 0.731 + 1e-8) | {"probabilities": [0.731 + 1e-8, 0.269 - 1e-8]} for k in range(31)]
+    again.append(line(31, "ham", 0.499) | {"probabilities": [0.499, 0.501]})
+    floor = noise_floor_of(first, again, {"right": "bounded"})
+    assert floor is not None
+    assert (floor.different, floor.rows, floor.metrics["right"]["changed"]) == (1, ("31",), 1)
+
+
 def test_no_row_answered_twice_has_no_floor() -> None:
     assert noise_floor_of([line(1, "a", 1.0)], [], METRICS) is None
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 from transformers import TrainerCallback
+from transformers.loss.loss_utils import LOSS_MAPPING, ForSequenceClassificationLoss, ForTokenClassification
 
 from testigo.attach.taps import Taps, trainer_that_calls
 from testigo.gates.trainer_remedies import for_trainers
@@ -51,6 +52,7 @@ class Watch(TrainerCallback):
         self._rate: float | None = None
         self._began = self._fed = 0.0
         self._waiting: list[dict[str, Any]] = []
+        self._trainer: Any = None
         self._logged: dict[str, float] = {}
         self._process = psutil.Process()
 
@@ -62,8 +64,8 @@ class Watch(TrainerCallback):
         self._watcher = Watcher(
             limits=self._limits,
             planned_learning_rates=_planned(around.get("lr_scheduler"), state.max_steps),
-            vocabulary_size=_vocabulary_size(around.get("model"), trainer),
         )
+        self._trainer = trainer
         if self._stop and args.world_size > 1:
             logger.warning("testigo.Watch(stop=True) only tells: in a run of several processes it stops none")
         self._began = time.perf_counter()
@@ -83,6 +85,9 @@ class Watch(TrainerCallback):
         step["seconds"] = now - self._began
         self._began = now
         self._waiting.append(step)
+        if self._trainer is not None:  # after its first forward pass a model says what kind of classes it has
+            self._watcher.know(vocabulary_size=_n_choices(around.get("model"), self._trainer))
+            self._trainer = None
         if len(self._waiting) >= MOST_WAITING or now - self._fed > MOST_SECONDS or _is_event(step):
             step["resident_bytes"] = self._process.memory_info().rss
             self._feed_waiting(args, control)
@@ -167,10 +172,18 @@ def _planned(scheduler: Any, n_updates: int) -> list[float] | None:
     return [float(bases[0]) * float(functions[0](update)) for update in range(n_updates)]
 
 
-def _vocabulary_size(model: Any, trainer: Any) -> int | None:
-    """Where the loss is the library's own over tokens; None where guessing has another loss."""
-    if trainer is None or trainer.compute_loss_func is not None or trainer.label_smoother is not None:
+def _n_choices(model: Any, trainer: Any) -> int | None:
+    """Tokens or classes, where the loss is the library's own over one of them; None where guessing has another loss."""
+    if trainer.compute_loss_func is not None or trainer.label_smoother is not None:
         return None
-    if not getattr(trainer, "_loss_shifts_labels", False):
-        return None
-    return getattr(getattr(model, "config", None), "vocab_size", None)
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    configuration = getattr(inner, "config", None)
+    if getattr(trainer, "_loss_shifts_labels", False):
+        return getattr(configuration, "vocab_size", None)
+    loss = LOSS_MAPPING.get(getattr(inner, "loss_type", None))
+    if loss is ForTokenClassification or (
+        loss is ForSequenceClassificationLoss
+        and getattr(configuration, "problem_type", None) == "single_label_classification"
+    ):
+        return int(configuration.num_labels)
+    return None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from testigo.judgement.binary import clopper_pearson
-from testigo.judgement.lines import Line, Pairs, pair_up
+from testigo.judgement.lines import Line, pair_up
 from testigo.judgement.metric import compare_metric, value_of
 from testigo.judgement.paired import Paired
+
+#: Scores that lie no further apart are equal up to rounding in fp32 (epsilon 1.2e-7).
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,8 @@ class NoiseFloor:
     n
         Rows that were answered twice.
     different
-        Of these, rows with another output the second time; `rows` names them.
+        Of these, rows with another output the second time; `rows` names them. Other batches round probabilities
+        otherwise; a class that stays is the same output.
     share, low, high
         Their share, and its exact interval at 95 %.
     metrics
@@ -53,18 +58,24 @@ def noise_floor_of(first: Sequence[Line], again: Sequence[Line], metrics: Mappin
     if not old:
         return None
     new = [twice[str(line["row"])] for line in old]
-    rows = tuple(str(a["row"]) for a, b in zip(old, new, strict=True) if not Pairs((a,), (b,)).same_outputs)
+    rows = tuple(str(a["row"]) for a, b in zip(old, new, strict=True) if a.get("output") != b.get("output"))
     low, high = clopper_pearson(len(rows), len(old))
     moved = {}
     for metric, kind in metrics.items():
         changed = 0 if kind == "corpus" else sum(
-            a["scores"].get(metric) != b["scores"].get(metric) for a, b in zip(old, new, strict=True)
+            _is_another(a["scores"].get(metric), b["scores"].get(metric)) for a, b in zip(old, new, strict=True)
         )  # fmt: skip
         moved[metric] = {
             "changed": changed if kind != "corpus" else len(rows),
             "difference": value_of(new, metric, kind) - value_of(old, metric, kind),
         }
     return NoiseFloor(len(old), len(rows), rows, len(rows) / len(old), low, high, moved)
+
+
+def _is_another(before: float | None, after: float | None) -> bool:
+    if before is None or after is None:
+        return before is not after
+    return not math.isclose(before, after, rel_tol=ROUNDING, abs_tol=ROUNDING)
 
 
 @dataclass(frozen=True)

@@ -73,27 +73,29 @@ class Watcher:
     def feed(self, *steps: Mapping[str, Any]) -> tuple[Finding, ...]:
         """Take lines of `steps.jsonl`, updates or validations, and return what was found by them.
 
-        Events and validations are judged where they stand, all else once after the last line. A code is reported at
-        most once in 50 updates. A step with a number that was seen before (after a resume) replaces it and what came
-        after it.
+        Events, validations and the updates of `EVERY_UPDATES` are judged where they stand, whatever comes after them in
+        the same call. A code is reported at most once in 50 updates. A step with a number that was seen before (after a
+        resume) replaces it and what came after it.
         """
         new: list[Finding] = []
-        due = 0
         for step in steps:
             update = int(step["update"])
             if "validation_loss" in step:
                 before = [old for old in self._validation if old[0] < update]
                 self._validation = [*before[-_FULL:], validation_of(step)]
-                at_once = True
+                is_judged = True
             else:
                 row = row_of(step)
                 self._add(row, step)
-                due = update if self._is_due(update) else due
-                at_once = self.JUDGES_EVENTS and self._urgent(row)
-            if at_once:
+                is_event = self.JUDGES_EVENTS and self._urgent(row)
+                is_judged = is_event or self._is_due(update)
+            if is_judged:
                 new += self._judge(update)
-                due = 0
-        return (*new, *self._judge(update)) if due else tuple(new)
+        return tuple(new)
+
+    def know(self, *, vocabulary_size: int | None) -> None:
+        """Among how many a prediction chooses, where that is known only once the run goes on."""
+        self._about["vocabulary_size"] = vocabulary_size
 
     def _is_due(self, update: int) -> bool:
         every = self.EVERY_UPDATES[(update > 50) + (update > 100) + (update > 500)]
