@@ -6,7 +6,9 @@ import json
 import sqlite3
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,9 @@ import pytest
 from testigo.campaign import Workspace, load, new_campaign
 from testigo.cli import run
 from testigo.cli.explain import known_rules
+from testigo.cli.run import question_of
 from testigo.ledger import Ledger, kinds, this_process
+from testigo.ledger.question import QUESTION, SAMPLES, asking
 
 
 @pytest.fixture
@@ -131,10 +135,36 @@ def test_status_before_anything_happened_names_the_command_that_begins(
     assert answer(capsys, "status", campaign) == {
         "campaign": "orders",
         "state": "new",
+        "asks": "",
         "runs": [],
         "memory": None,
     }
     assert "testigo run c/campaign.yaml" in words(capsys, "status", campaign)[1]
+
+
+def test_status_tells_that_a_question_waits_for_an_answer_and_no_more_once_it_is_answered_or_the_asker_is_gone(
+    campaign: Path, workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Ledger.open(workspace.ledger_path).close()
+    with asking(workspace.root, SAMPLES):
+        assert answer(capsys, "status", campaign)["asks"] == "samples"
+        said = " ".join(words(capsys, "status", campaign))
+        assert "waits for your confirmation of the samples" in said
+        assert "next: testigo run" not in " ".join(said.split())
+        left = (workspace.root / QUESTION).read_text(encoding="utf-8")
+    assert answer(capsys, "status", campaign)["asks"] == ""
+    gone = json.loads(left)
+    gone["process"] = asdict(this_process(pid=2**22 - 3))  # a kill leaves the file and no process
+    (workspace.root / QUESTION).write_text(json.dumps(gone), encoding="utf-8")
+    assert answer(capsys, "status", campaign)["asks"] == ""
+
+
+def test_the_question_speaks_of_marks_only_where_samples_have_some() -> None:
+    def sample(*, counts: bool) -> Any:
+        return SimpleNamespace(tokens=(SimpleNamespace(counts=False), SimpleNamespace(counts=counts)))
+
+    assert "▶" in question_of((sample(counts=False), sample(counts=True)))
+    assert "▶" not in question_of((sample(counts=False),))
 
 
 def test_status_without_a_workspace_or_ledger_is_an_error_of_the_user(

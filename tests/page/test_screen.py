@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from testigo.cli import run
+from testigo.ledger.question import SAMPLES, asking
 from testigo.page.screen import curve, frame, has_ended, line_of
 from testigo.page.site import Site
 from testigo.page.standing import overview
@@ -57,6 +58,16 @@ def test_a_running_campaign_is_shown_in_80_columns_with_its_curves_findings_and_
     assert "left: at most" in lines[-1]
     assert not has_ended(site, overview(site))
     assert "running; Training" in line_of(site, overview(site))
+
+
+def test_a_question_at_a_terminal_is_shown_while_it_stands(living: Any) -> None:
+    site = Site(living.workspace)
+    before = site.signatures()
+    with asking(living.workspace.root, SAMPLES):
+        assert "waits for your confirmation of the samples" in shown(site)[1]
+        assert "waits for your confirmation of the samples" in line_of(site, overview(site))
+        assert site.signatures() != before, "a live page looks again"
+    assert "waits" not in shown(site)[1]
 
 
 def test_a_campaign_that_ended_is_shown_once_and_the_view_ends_by_itself(story: Any) -> None:

@@ -28,12 +28,14 @@ def open_test(
     """
     from testigo.conductor import story
     from testigo.ledger import kinds
+    from testigo.ledger.question import OPENING, asking
 
     with opened(campaign, workspace) as grounds:
         n_before = len(grounds.ledger.events(kind=kinds.TEST_OPENED))
         alpha = grounds.campaign.hypothesis.alpha
         if not because.strip() and not yes and sys.stdin.isatty():
-            because = typer.prompt("Why is the test opened now? The report prints it", err=True)
+            with asking(grounds.workspace.root, OPENING):
+                because = typer.prompt("Why is the test opened now? The report prints it", err=True)
         if not because.strip():
             raise WorkspaceError(
                 expected="a reason in words, which the report prints",
@@ -43,7 +45,8 @@ def open_test(
             )
         story.check_openable(grounds)
         if not yes:
-            _ask(n_before, alpha)
+            with asking(grounds.workspace.root, OPENING):
+                _ask(n_before, alpha)
         comparison = story.open_test(grounds, reason=because.strip(), confirmed=not yes)
         n_openings = len(grounds.ledger.events(kind=kinds.TEST_OPENED))
         price = read_price(grounds.workspace.root)

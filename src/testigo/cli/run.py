@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -74,7 +75,7 @@ def _confirm_samples(grounds: Grounds, *, looks: bool) -> None:
         grounds.reporter.say("samples: nobody looked, since there is no terminal to ask on; the ledger says so")
     else:
         shown = _shown(grounds)
-        samples.record(grounds, how="run", by=_who_confirms(grounds), shown=shown)
+        samples.record(grounds, how="run", by=_who_confirms(grounds, shown), shown=shown)
 
 
 def _shown(grounds: Grounds) -> tuple[SeenRow, ...]:
@@ -97,9 +98,22 @@ def _shown(grounds: Grounds) -> tuple[SeenRow, ...]:
     return shown
 
 
-def _who_confirms(grounds: Grounds) -> str:
-    """The name of who looked and said yes."""
-    if not typer.confirm("Do these samples show what the model should see (▶ … ◀ is learned)?", err=True):
+def question_of(shown: Sequence[SeenRow]) -> str:
+    """What is asked; it tells the marks only where samples have some, as those of a class head have not."""
+    has_marks = any(token.counts for row in shown for token in row.tokens)
+    return f"Do these samples show what the model should see{' (▶ … ◀ is learned)' if has_marks else ''}?"
+
+
+def _who_confirms(grounds: Grounds, shown: Sequence[SeenRow]) -> str:
+    """The name of who looked and said yes; while it is asked, the workspace says that somebody is waited for."""
+    from testigo.ledger.question import SAMPLES, asking
+
+    with asking(grounds.workspace.root, SAMPLES):
+        return _answered(grounds, question_of(shown))
+
+
+def _answered(grounds: Grounds, question: str) -> str:
+    if not typer.confirm(question, err=True):
         raise WorkspaceError(
             expected="samples that show what the model should see",
             found="somebody looked and said no",

@@ -51,6 +51,7 @@ def status(
     from testigo.campaign.workspace import Workspace
     from testigo.gates.predicted import Measured
     from testigo.ledger import campaign_state
+    from testigo.ledger.question import IN_WORDS, question_in
 
     found = Workspace.find(campaign, workspace)
     if watch:
@@ -60,11 +61,19 @@ def status(
         runs = [_now(found, run) for run in ledger.runs()]
     state = campaign_state({run.id: run.state for run in runs}, events)
     memory = _memory(events)
+    question = question_in(found.root)
     if as_json:
-        document = {"campaign": found.campaign_name, "state": state, "runs": [_document(run) for run in runs]}
+        document = {
+            "campaign": found.campaign_name,
+            "state": state,
+            "asks": question,
+            "runs": [_document(run) for run in runs],
+        }
         print_json({**document, "memory": memory})
     else:
         show(f"{found.campaign_name}: {state}")
+        if question:
+            show(f"It {IN_WORDS[question]}.", "bold yellow")
         if runs:
             show_table(("run", "variant", "seed", "state", "updates", "loss", "cause"), [_row(run) for run in runs])
         if memory is not None:
@@ -72,7 +81,9 @@ def status(
     ending(
         checked="the ledger's events and the runs' steps",
         not_checked="whether the record is whole; `testigo ledger verify` does",
-        next_command=_next(state, events, named(campaign, workspace), found.dossier),
+        next_command="answer the question at the terminal that asks it"
+        if question
+        else _next(state, events, named(campaign, workspace), found.dossier),
     )
 
 

@@ -22,6 +22,7 @@ from testigo.dossier.record import Gates
 from testigo.dossier.run_facts import mean_scores
 from testigo.errors import TestigoError, WorkspaceError
 from testigo.ledger import Event, Ledger, Run, kinds, process_is_alive
+from testigo.ledger.question import question_in
 from testigo.page.jobs import Jobs
 from testigo.page.reading import stamp, stamp_of, tail_of
 from testigo.page.steps import Pace, Steps, pace_of
@@ -251,7 +252,8 @@ class Site:
             ),
             "rows": stamp(self.file("comparison.json")) + stamp(self.file("comparison-test.json")),
             "runs": _short(runs.values()),
-            "campaign": stamp(self.workspace.campaign_path) if self.workspace.campaign_path else "-",
+            "campaign": (stamp(self.workspace.campaign_path) if self.workspace.campaign_path else "-")
+            + question_in(self.workspace.root),
             "jobs": self.jobs.state,
             **runs,
         }

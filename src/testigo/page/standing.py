@@ -11,6 +11,7 @@ from testigo.dossier.gate_facts import finding_from
 from testigo.dossier.language import _, counted
 from testigo.dossier.retelling import told
 from testigo.ledger import Event, Run, campaign_state, kinds
+from testigo.ledger.question import OPENING, SAMPLES, question_in
 from testigo.page.plan import Remaining, Speed, Work, left_of, remaining, speed_of, work_of
 from testigo.page.reading import size_of
 from testigo.page.site import Site, progress_in
@@ -208,6 +209,11 @@ def _first_of(rows: Sequence[RunRow]) -> tuple[RunRow, ...]:
 
 def _now(site: Site, rows: Sequence[RunRow]) -> str:
     """What goes on at this moment, in words; empty when nothing tells."""
+    asked = question_in(site.workspace.root)
+    if asked == SAMPLES:
+        return _("It waits for your confirmation of the samples at the terminal of testigo run.")
+    if asked == OPENING:
+        return _("It waits for your confirmation at the terminal of testigo open-test.")
     for row in rows:
         if row.state == "running":
             run = {"variant": row.variant, "seed": row.seed, "n": units.count(row.updates)}
