@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from testigo.campaign import Workspace, load, new_campaign
+from testigo.campaign.records import comparison_of
 from testigo.campaign.registration import register
 from testigo.cli import run
 from testigo.ledger import Ledger, kinds
@@ -298,11 +299,39 @@ def test_a_run_is_declared_invalid_by_hand_and_stays(
     assert (run_now["state"], run_now["cause"]) == ("invalid", "the rows of May were wrong")
 
 
+def test_a_second_declaration_is_told_who_made_the_first_and_why(
+    campaign: Path, evaluated: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Ledger.open(evaluated.ledger_path) as ledger:
+        ledger.invalidate_run("control-s0-1", reason="it read the rows of May", by="Ada")
+    declared = ("ledger", "invalid", campaign, "control-s0-1", "--because", "too late")
+    (problem,) = answer(capsys, *declared, code=2)["problems"]
+    assert "by Ada at 20" in problem["found"]
+    assert problem["found"].endswith("it read the rows of May")
+
+
+def test_where_the_only_control_is_invalid_compare_concludes_nothing_and_says_what_leads_on(
+    campaign: Path, evaluated: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated.comparison_path.write_text(json.dumps(answer(capsys, "compare", campaign) | {"run": "control-s0-1"}))
+    assert comparison_of(evaluated) is not None
+    answer(capsys, "ledger", "invalid", campaign, "control-s0-1", "--because", "it read the rows of May")
+    (problem,) = answer(capsys, "compare", campaign, code=2)["problems"]
+    assert "control-s0-1 is invalid (it read the rows of May)" in problem["found"]
+    assert problem["action"].startswith("put another seed under seeds")
+    assert 'testigo run c/campaign.yaml --amend "…"' in problem["action"]
+    assert comparison_of(evaluated) is None
+    with evaluated.open_ledger() as ledger:
+        ledger.plan_run("control-s1-1", variant="control", seed=1, defines={})
+    assert answer(capsys, "compare", campaign, code=2)["problems"][0]["action"] == f"testigo run {campaign}"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ("about nobody", "--run", "nobody"),
         ("about no rule", "--gate", "memory"),
+        ("about no rule", "--gate", "X999"),
         (" ",),
         ("no run", "--invalid"),
         ("not known", "--invalid", "--run", "nobody"),

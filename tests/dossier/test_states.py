@@ -13,6 +13,7 @@ import pytest
 
 from testigo.campaign import planned_runs
 from testigo.dossier import Record, gather, read_record, verify_dossier
+from testigo.dossier.card import model_card
 from testigo.dossier.conclusion import badge, false_alarm, limits, sentence
 from testigo.dossier.corpus_facts import samples_confirmed
 from testigo.dossier.record import Opening
@@ -227,6 +228,50 @@ def test_a_campaign_file_changed_after_registration_without_amendment_is_grave(t
     changed = replace(record, amendments=(), plan=replace(record.plan, identity="0" * 64))
     assert "not the one that was registered" in limits(changed)[0].text
     assert "not the one that was registered" not in all_limits(replace(record, amendments=()))
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", "no valid run of the control is there: control-s0-"),
+        ("es", "no hay ninguna ejecución válida del control: control-s0-"),
+        ("pt", "não há nenhuma execução válida do controle: control-s0-"),
+        ("fr", "il n’y a aucune exécution valide du témoin : control-s0-"),
+    ],
+)
+def test_no_conclusion_comes_from_a_control_that_is_invalid(story: Any, language: str, words: str) -> None:
+    with story.ledger() as ledger:
+        for one in ledger.runs():
+            if one.variant == "control":
+                ledger.invalidate_run(one.id, reason="it read the rows of May")
+        record = gather(story.workspace, story.campaign, ledger)
+    assert (record.comparison, record.on_validation, record.examples) == (None, None, ())
+    said = replace(record, plan=replace(record.plan, language=language))
+    page, card = html(said), model_card(said)
+    for text in (page, card.replace("\\", "")):
+        assert words in " ".join(text.split())
+        assert "it read the rows of May" in text
+    assert "model-index" not in card
+    assert "Improvement shown" not in page + card
+
+
+def test_the_adapter_of_an_invalid_run_is_not_handed_over(story: Any) -> None:
+    path = story.workspace.dossier / "adapter" / "testigo.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "weights_sha256": "a" * 64}), encoding="utf-8")
+    with story.ledger() as ledger:
+        control = [one.id for one in ledger.runs() if one.variant == "control"]
+        ledger.append(kinds.EXPORTED, {"weights_sha256": "a" * 64, "merged": False}, run=control[0])
+        ledger.invalidate_run(control[1], reason="it ran beside another")
+    record = read_record(story.write())
+    assert record.adapter is not None, "it is that of a valid run"
+    assert "the valid runs were evaluated but not compared" in sentence(record)
+    with story.ledger() as ledger:
+        ledger.invalidate_run(control[0], reason="it read the rows of May")
+    record = read_record(story.write())
+    assert record.adapter is None
+    assert not (story.workspace.dossier / "adapter").exists()
+    assert "no adapter of a valid run was exported" in all_limits(record)
+    assert verify_dossier(story.workspace.dossier).faults == ()
 
 
 def test_samples_that_nobody_looked_at_are_a_limit(story: Any) -> None:

@@ -137,7 +137,7 @@ class Campaign(Section):
 
     @property
     def comparison(self) -> ComparisonRecord | None:
-        """The last comparison in that workspace; None before the first."""
+        """The last comparison in that workspace; None before the first, and when a run that it rests on is invalid."""
         from testigo.campaign.records import comparison_of
         from testigo.campaign.workspace import Workspace
 

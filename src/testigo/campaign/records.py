@@ -12,6 +12,7 @@ from typing import Any, overload
 
 from testigo.campaign.campaign import Campaign
 from testigo.campaign.tables import Table
+from testigo.campaign.withdrawn import withdrawn_by
 from testigo.campaign.workspace import Workspace
 from testigo.disk import read_lines
 from testigo.signs import drawable
@@ -162,10 +163,13 @@ class ComparisonRecord:
 
 
 def comparison_of(workspace: Workspace) -> ComparisonRecord | None:
-    """The last comparison of a workspace; None before the first."""
+    """The last comparison of a workspace; None before the first, and when a run that it rests on is invalid now."""
     if not workspace.comparison_path.exists():
         return None
-    return ComparisonRecord(json.loads(workspace.comparison_path.read_text(encoding="utf-8")))
+    document = json.loads(workspace.comparison_path.read_text(encoding="utf-8"))
+    with workspace.open_ledger() as ledger:
+        runs = ledger.runs()
+    return None if withdrawn_by(document, runs) else ComparisonRecord(document)
 
 
 def metrics_table(metrics: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -34,7 +34,7 @@ def stop(
 
     found = Workspace.find(campaign, workspace)
     with found.open_ledger() as ledger:
-        event = by_hand.stop(found, ledger, run, by=by or _person(), reason=because)
+        event = by_hand.stop(found, ledger, run, by=by or person(), reason=because)
     if as_json:
         print_json({"ok": True, "event": event.number, "run": run})
     else:
@@ -114,7 +114,8 @@ def amend(
     )
 
 
-def _person() -> str:
+def person() -> str:
+    """Who is logged in; empty where nobody can tell."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

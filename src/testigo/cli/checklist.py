@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from testigo.cli.generations import compared, kept_samples
 from testigo.cli.opening import load_campaign
@@ -191,13 +190,13 @@ def _generations(name: str, workspace: Workspace | None) -> Item:
 
 
 def _comparison(name: str, workspace: Workspace | None, events: Sequence[Event]) -> Item:
+    from testigo.campaign.records import comparison_of
     from testigo.ledger import kinds
 
     there, done = "nothing was compared yet", False
-    path = workspace.comparison_path if workspace is not None else Path()
-    if _last(events, kinds.COMPARED) is not None and path.is_file():
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        improvement = document["improvement"]
+    kept = comparison_of(workspace) if workspace is not None and _last(events, kinds.COMPARED) is not None else None
+    if kept is not None:
+        improvement = kept.document["improvement"]
         there, done = f"{improvement['metric']} {improvement['difference']:+.3f}: {improvement['verdict']}", True
     return Item(
         "comparison with the base", done, there,

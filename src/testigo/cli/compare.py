@@ -57,7 +57,7 @@ def compare(
     evaluated = find_evaluated(found, short(file or campaign))
     document = _kept(found, evaluated) or _computed(found, file, evaluated)
     document["not_compared"] = describe(evaluated.others)
-    document["test_openings"] = read_price(found.root)
+    document["test_openings"] = _price(found)
     if html is not None:
         from testigo.cli.compare_page import page_of
         from testigo.disk import write_atomically
@@ -74,6 +74,17 @@ def compare(
         not_checked="" if split == "test" else "the sealed test rows",
         next_command=f"testigo open-test {named(campaign, workspace)} --because '…'",
     )
+
+
+def _price(workspace: Workspace) -> dict[str, Any] | None:
+    """What the last opening of the test is worth; nothing where a run that it rests on is invalid."""
+    from testigo.campaign.withdrawn import withdrawn_by
+    from testigo.dossier.files import read_json
+
+    with workspace.open_ledger() as ledger:
+        runs = ledger.runs()
+    opened = read_json(workspace.root / "comparison-test.json") or {}
+    return None if withdrawn_by(opened, runs) else read_price(workspace.root)
 
 
 def _check_registered(workspace: Workspace, file: Path) -> None:

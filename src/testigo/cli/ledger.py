@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from testigo.cli.by_hand import person
 from testigo.cli.output import (
     CampaignPath,
     JsonFlag,
@@ -141,7 +142,7 @@ def invalid(
     from testigo.ledger import kinds
 
     with _ledger(campaign, workspace) as ledger:
-        ended = ledger.invalidate_run(run, reason=because)
+        ended = ledger.invalidate_run(run, reason=because, by=person())
         event = ledger.events(kinds.RUN_INVALIDATED, run)[-1]
     if as_json:
         print_json({"ok": True, "event": event.number, "run": run, "was": ended.previous_state})

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from testigo.cli.by_hand import person
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show, show_table
 from testigo.errors import LedgerError, TestigoError
+
+if TYPE_CHECKING:
+    from testigo.campaign.workspace import Workspace
 
 
 def note(
@@ -38,7 +43,7 @@ def note(
             _list(ledger.events(kinds.NOTE, run), as_json)
         elif invalid:
             _needs_run(run)
-            ended = ledger.invalidate_run(str(run), reason=_words(text))
+            ended = ledger.invalidate_run(str(run), reason=_words(text), by=person())
             event = ledger.events(kinds.RUN_INVALIDATED, run)[-1]
             _tell(
                 event.number, f"{run} is invalid now; it was {ended.previous_state}, and it stays", as_json, run, gate
@@ -46,7 +51,7 @@ def note(
         else:
             if run is not None:
                 _check_run(run, [known.id for known in ledger.runs()])
-            body = {"text": _words(text), "gate": _gate(gate)}
+            body = {"text": _words(text), "gate": _gate(gate, _known_codes(found, gate))}
             event = ledger.append(kinds.NOTE, body, run=run)
             _tell(event.number, "noted", as_json, run, body["gate"])
     ending(next_command=f"testigo status {short(campaign)}")
@@ -77,12 +82,30 @@ def _words(text: str | None) -> str:
     return words
 
 
-def _gate(code: str | None) -> str | None:
-    if code is None or re.fullmatch(r"[A-Z]\d{3}", code.upper()):
+def _gate(code: str | None, known: frozenset[str]) -> str | None:
+    if code is None or code.upper() in known:
         return code and code.upper()
     raise TestigoError(
-        expected="a rule's code, such as T104", found=code, where="--gate", action="`testigo explain` lists the codes"
+        expected="the code of a rule, such as T104",
+        found=code if not re.fullmatch(r"[A-Z]\d{3}", code.upper()) else f"{code.upper()}, which no rule has",
+        where="--gate",
+        action="`testigo explain` lists the codes",
     )
+
+
+def _known_codes(workspace: Workspace, gate: str | None) -> frozenset[str]:
+    """Codes of the rules: Testigo's, those of the campaign's own files."""
+    from testigo.campaign import load
+    from testigo.gates import all_rules
+
+    if gate is None:
+        return frozenset()
+    own: tuple[Path, ...] = ()
+    file = workspace.campaign_path
+    if file is not None and file.is_file():
+        loaded = load(file)
+        own = tuple(loaded.folder / name for name in loaded.rules.files)
+    return frozenset(rule.code for rule in all_rules(own))
 
 
 def _needs_run(run: str | None) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from testigo.ledger import Run
 
 CONTROL = "control"
+NO_OUTPUTS = ("diverged", "out-of-memory", "gate-failed")
 FILE = Path("predictions") / "validation.jsonl"
 
 
@@ -54,10 +55,12 @@ def find_evaluated(workspace: Workspace, name: str) -> Evaluated:
     WorkspaceError
         When the baseline or the control was not evaluated yet; the action is the command that does it.
     """
+    from testigo.campaign.withdrawn import way_on, without_control
     from testigo.ledger import kinds
 
     with workspace.open_ledger() as ledger:
         events = ledger.events(kinds.BASELINE_EVALUATED)
+        frozen = [event for event in ledger.events() if event.kind in kinds.FREEZES]
         latest = {(run.variant, run.seed): run for run in ledger.runs()}
     words = [word for event in events[::-1] for word in event.body.values() if isinstance(word, str)]
     folders = [workspace.root / "baseline" / Path(word).name for word in words if word]
@@ -69,7 +72,11 @@ def find_evaluated(workspace: Workspace, name: str) -> Evaluated:
     done = tuple((run, path) for run, path in runs if path.is_file() and run.state != "invalid")
     found = Evaluated(baseline, done, tuple(run for run, path in runs if (run, path) not in done))
     if not found.control:
-        raise _nothing("the control's predictions", workspace, f"testigo run {name}")
+        known = tuple(latest.values())
+        gone = any(run.variant == CONTROL and run.state in ("invalid", *NO_OUTPUTS) for run in known)
+        action = way_on(known, frozen[-1].body.get("runs", ()) if frozen else (), name)
+        found_instead = without_control(known) if gone else "none yet"
+        raise _nothing("the control's predictions", workspace, action, found_instead)
     return found
 
 
@@ -103,10 +110,10 @@ def describe(runs: Sequence[Run]) -> list[dict[str, str]]:
     return [{"id": run.id, "state": run.state, "cause": run.cause} for run in runs]
 
 
-def _nothing(what: str, workspace: Workspace, command: str) -> WorkspaceError:
+def _nothing(what: str, workspace: Workspace, command: str, found: str = "none yet") -> WorkspaceError:
     return WorkspaceError(
         expected=f"{what} on the validation rows",
-        found="none yet",
+        found=found,
         where=str(workspace.root),
         action=command,
     )

@@ -56,7 +56,8 @@ def run(
         _confirm_samples(grounds, looks=not yes)
         comparison = story.run(grounds, amend=amend)
         document = report(grounds, comparison)
-    _print(document, named(campaign, workspace), as_json)
+        following = None if comparison is not None else grounds.way_on()
+    _print(document, named(campaign, workspace), as_json, following)
 
 
 def _confirm_samples(grounds: Grounds, *, looks: bool) -> None:
@@ -128,18 +129,20 @@ def _answered(grounds: Grounds, question: str) -> str:
 
 def report(grounds: Grounds, comparison: Any) -> dict[str, Any]:
     """What a whole campaign came to."""
+    from testigo.campaign.withdrawn import without_control
+
     runs = [{"id": run.id, "variant": run.variant, "seed": run.seed, "state": run.state, "cause": run.cause,
              "updates": run.updates} for run in grounds.ledger.runs()]  # fmt: skip
     return {
         "ok": comparison is not None,
-        "conclusion": comparison.told if comparison is not None else "no run of the control ended well",
+        "conclusion": comparison.told if comparison is not None else without_control(grounds.ledger.runs()),
         "comparison": comparison.to_json() if comparison is not None else None,
         "runs": runs,
         "dossier": grounds.workspace.dossier / "index.html",
     }
 
 
-def _print(document: dict[str, Any], name: str, as_json: bool) -> None:
+def _print(document: dict[str, Any], name: str, as_json: bool, following: str | None) -> None:
     if as_json:
         print_json(document)
     else:
@@ -149,7 +152,7 @@ def _print(document: dict[str, Any], name: str, as_json: bool) -> None:
         ending(
             checked="every phase by the pilot; each run to the end that it came to",
             not_checked="whether anything is better than the baseline",
-            next_command=f"testigo status {name}",
+            next_command=following or f"testigo status {name}",
         )
         raise typer.Exit(1)
     ending(

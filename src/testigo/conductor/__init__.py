@@ -31,7 +31,9 @@ class Result:
     @property
     def conclusion(self) -> str:
         """One plain sentence."""
-        return self.comparison.told if self.comparison else "no run of the control ended well"
+        from testigo.campaign.withdrawn import without_control
+
+        return self.comparison.told if self.comparison else without_control(self.runs)
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -51,7 +51,9 @@ def export(grounds: Grounds, out: Path | None = None, *, merged: bool = False) -
             expected=f"a run of the {'control' if chosen == 'control' else f'variant {chosen}'} that ended well",
             found="none",
             where=str(grounds.workspace.root),
-            action="run testigo run first; testigo status tells how its runs stand",
+            action=grounds.way_on()
+            if chosen == "control"
+            else "testigo run first; testigo status tells how its runs stand",
         )
     folder = grounds.workspace.run(grounds.spec(planned).run_id) / "export"
     if not folder.exists():

@@ -10,6 +10,7 @@ from typing import Any
 
 from testigo.campaign import Campaign, PlannedRun, Workspace, planned_runs, run_definition, run_id
 from testigo.campaign.registration import register
+from testigo.campaign.withdrawn import way_on
 from testigo.conductor import beside
 from testigo.corpus import Corpus, build
 from testigo.disk import read_lines
@@ -106,6 +107,11 @@ class Grounds:
         since = json.loads(resumed.read_text(encoding="utf-8"))["from_update"] if resumed.exists() else 0
         own = [line["seconds"] for line in lines if line["update"] > since]
         return max(line["update"] for line in lines), sum(own)
+
+    def way_on(self) -> str:
+        """What leads to a run of the control where none is there to be compared; see `testigo.campaign.withdrawn`."""
+        planned = [self.spec(planned).run_id for planned in planned_runs(self.campaign)]
+        return way_on(self.ledger.runs(), planned, self.campaign.path.name)
 
     def register(self, reason: str | None = None) -> str:
         """Freeze campaign, rows and base in the ledger, or amend the freeze; see `testigo.campaign.registration`."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.campaign import planned_runs
+from testigo.campaign.withdrawn import withdrawn_by, without_control
 from testigo.conductor import beside, measure
 from testigo.conductor.balance import Entry, balance_of
 from testigo.conductor.grounds import Grounds
@@ -29,7 +30,12 @@ def compare_runs(grounds: Grounds, split: str = "validation") -> Comparison | No
     tuned = outputs.pop(chosen, {})
     others = outputs if split != "test" else {}
     if not tuned:
-        grounds.reporter.say(f"no run of the {_named(chosen)} ended well: there is nothing to compare")
+        why = (
+            without_control(grounds.ledger.runs())
+            if chosen == CONTROL
+            else f"no run of the {_named(chosen)} ended well"
+        )
+        grounds.reporter.say(f"{why}; there is nothing to compare")
         return None
     seed, runs = _first(grounds, tuned), {run.id: run for run in grounds.ledger.runs()}
     lost = [
@@ -65,9 +71,11 @@ def compare_runs(grounds: Grounds, split: str = "validation") -> Comparison | No
 
 
 def chosen_variant(grounds: Grounds) -> str:
-    """The choice of the last comparison on the validation rows: the control where there was none."""
+    """The choice of the last comparison on the validation rows: the control where there was none that still stands."""
     path = grounds.workspace.comparison_path
     document = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if withdrawn_by(document, grounds.ledger.runs()):
+        return CONTROL
     return str(document.get("choice", {}).get("variant", CONTROL))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from testigo.campaign import PlannedRun, planned_runs
+from testigo.campaign.withdrawn import without_control
 from testigo.conductor import deliver, judge, look, measure, tell, train, weigh
 from testigo.conductor.grounds import Grounds
 from testigo.conductor.opening import carried_on
@@ -71,9 +72,9 @@ def check_openable(grounds: Grounds) -> None:
     if not any(p.variant == "control" and grounds.best_weights(p) for p in planned_runs(grounds.campaign)):
         raise WorkspaceError(
             expected="a run of the control that ended well, before the test is opened",
-            found="none",
+            found=without_control(grounds.ledger.runs()),
             where=str(grounds.workspace.root),
-            action="run testigo run first",
+            action=grounds.way_on(),
         )
     check_seal(grounds.corpus)
 

@@ -49,7 +49,7 @@ def _complete(grounds: Grounds, planned: PlannedRun, run: str, among: Sequence[s
     id_of(folder)  # a run from before trackers were declared has none yet
     known = json.loads((folder / STATE).read_text(encoding="utf-8"))
     export = folder / "export"
-    digest = file_sha256(export / _HOLDS_ROWS) if export.exists() else ""
+    digest = file_sha256(export / _HOLDS_ROWS) if well and export.exists() else ""
     names = [name for name in among if _lacks(name, known, digest)]
     if not names:
         return set()

@@ -13,10 +13,11 @@ from testigo.campaign import Campaign, Workspace
 from testigo.dossier import crate, croissant, sums, twin
 from testigo.dossier.card import model_card
 from testigo.dossier.gather import gather, outputs_to_keep
+from testigo.dossier.handed_over import FOLDER, is_withdrawn
 from testigo.dossier.record import Record
 from testigo.dossier.report import html
 from testigo.errors import WorkspaceError
-from testigo.ledger import Ledger
+from testigo.ledger import Ledger, kinds
 
 OURS = (
     "index.html",
@@ -38,7 +39,8 @@ def build_dossier(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> P
     """Write the report on everything that happened so far and return its folder.
 
     It can be written at any time: what is missing is named in it. The folder is replaced as a whole, so that a reader
-    never sees half of it; `adapter/` and whatever else an export put there is kept.
+    never sees half of it; `adapter/` and whatever else an export put there is kept, but for the adapter of a run that
+    is invalid.
 
     Raises
     ------
@@ -74,7 +76,8 @@ def _write(workspace: Workspace, campaign: Campaign, ledger: Ledger, folder: Pat
         settings = made.path.with_suffix(".meta.json")
         if settings.is_file():
             _copy(settings, (folder / made.file).with_suffix(".meta.json"))
-    _keep_others(workspace.dossier, folder)
+    withdrawn = is_withdrawn(workspace, ledger.runs(), ledger.events(kind=kinds.EXPORTED))
+    _keep_others(workspace.dossier, folder, without=FOLDER if withdrawn else "")
     sums.write_sums(folder)
     _flush(folder)
 
@@ -129,12 +132,12 @@ def _write_texts(folder: Path, record: Record) -> None:
             (folder / name).write_text(content, encoding="utf-8", newline="\n")
 
 
-def _keep_others(target: Path, aside: Path) -> None:
+def _keep_others(target: Path, aside: Path, *, without: str = "") -> None:
     """Carry over what is not ours, by hard links where the disk allows it: weights may be large."""
     if not target.is_dir():
         return
     for path in sorted(target.iterdir()):
-        if path.name in OURS:
+        if path.name in OURS or path.name == without:
             continue
         files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
         for file in files:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from testigo.campaign.withdrawn import withdrawn_by
 from testigo.dossier.beside_files import BesidePath, Read, beside_again, beside_file, content_of
 from testigo.dossier.files import finite, read_json, read_lines, real, whole
 from testigo.dossier.record import BesideFile, Comparison, Example, Hypothesis, Plan, Run
@@ -155,13 +156,15 @@ def comparison_from(
     plan: Plan,
     hypothesis: Hypothesis,
 ) -> Comparison | None:
-    """The workspace's comparison on a split; None when none was written."""
+    """The workspace's comparison on a split; None when none was written, or a run that it rests on is invalid now."""
     name = "comparison.json" if split == "validation" else f"comparison-{split}.json"
     statistics = read_json(workspace / name)
     if statistics is None:
         return None
     bodies = [event.body for event in compared if event.body.get("split", "validation") == split]
     body = bodies[-1] if bodies else {}
+    if withdrawn_by(statistics, runs, body.get("run")):
+        return None
     before = _one(rows, "baseline", split)
     run = _tuned_run(statistics, body, rows, runs, split)
     after = _one(rows, run, split)

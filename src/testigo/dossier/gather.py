@@ -17,6 +17,7 @@ from testigo.dossier.corpus_facts import data_from, samples_confirmed
 from testigo.dossier.files import finite, n_lines, read_json, read_lines, sha256_of, words
 from testigo.dossier.gate_facts import flat, gates_from
 from testigo.dossier.generations import generations_from
+from testigo.dossier.handed_over import is_withdrawn
 from testigo.dossier.history import amendments, notes, openings, registration, waivers
 from testigo.dossier.language import speaking
 from testigo.dossier.record import (
@@ -118,7 +119,9 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         times=times_from(root, campaign, events),
         predictions=tuple(_prediction_file(item) for item in rows),
         beside_files=tuple(beside_file(item) for item in beside),
-        adapter=_adapter(workspace.dossier / "adapter"),
+        adapter=None
+        if is_withdrawn(workspace, ledger.runs(), by_kind.get("exported", ()))
+        else _adapter(workspace.dossier / "adapter"),
         environment=_environment(root, runs, rows, gates.platform if gates else {}),
         drawn_with=drawn_with(),
         ledger=_ledger_facts(ledger, events),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from testigo.dossier.language import _, speaking
-from testigo.dossier.record import Missing, Record
+from testigo.dossier.record import Missing, Record, Run
 from testigo.dossier.retelling import told
 
 FINISHED = ("completed", "stopped-early")
@@ -46,7 +46,9 @@ def _absent(record: Record) -> Iterable[Missing]:
         why = _("the predictions behind the comparison are not all here, so its numbers cannot be found again")
         yield Missing(_("recomputation"), why)
     if record.adapter is None:
-        yield Missing(_("adapter"), _because(record, _("no adapter was exported")))
+        has_invalid = any(run.state == "invalid" for run in record.runs)
+        why = _("no adapter of a valid run was exported") if has_invalid else _("no adapter was exported")
+        yield Missing(_("adapter"), _because(record, why))
     if not record.plan.text:
         yield Missing(_("campaign file"), _("it could not be read when this report was written"))
 
@@ -69,9 +71,11 @@ def _because(record: Record, what: str) -> str:
 
 
 def _states(record: Record) -> str:
-    return _("; ").join(
-        f"{run.id} {told(run.state)}" + (f" ({told(run.cause)})" if run.cause else "") for run in record.runs
-    )
+    return _states_of(record.runs)
+
+
+def _states_of(runs: Iterable[Run]) -> str:
+    return _("; ").join(f"{run.id} {told(run.state)}" + (f" ({told(run.cause)})" if run.cause else "") for run in runs)
 
 
 def _no_comparison(record: Record) -> str:
@@ -82,8 +86,17 @@ def _no_comparison(record: Record) -> str:
     if not record.runs:
         return _("no run was made")
     finished = [run for run in record.runs if run.state in FINISHED]
+    control, invalid = (
+        [r for r in record.runs if r.variant == "control"],
+        [r for r in record.runs if r.state == "invalid"],
+    )
+    lacks_control = not any(run.state in FINISHED for run in control)
+    if lacks_control and control and (finished or any(run in invalid for run in control)):
+        return _("no valid run of the control is there: {states}", states=_states_of(control))
     if not finished:
         return _("no run finished: {states}", states=_states(record))
     if not any(run.n_scored for run in finished):
         return _("the finished runs were not evaluated")
+    if invalid:
+        return _("the valid runs were evaluated but not compared; `testigo run` goes on with it")
     return _("the runs were evaluated but not compared; `testigo run` goes on with it")

@@ -222,6 +222,7 @@ def _recorded(folder: Path) -> Iterable[str]:
     """Predictions and adapter against the digests of the events: the ledger knew them when they were made."""
     digests: dict[str, str] = {}
     evaluated: dict[tuple[str, str], dict[str, Any]] = {}  # the last evaluation holds
+    exported_by = None
     for event in read_lines(folder / "events.jsonl"):
         body, kind = event.get("body"), event.get("kind")
         if not isinstance(body, dict):
@@ -230,7 +231,9 @@ def _recorded(folder: Path) -> Iterable[str]:
             of = "baseline" if kind == kinds.BASELINE_EVALUATED else f"runs/{event.get('run')}"
             evaluated[of, str(body.get("split"))] = body
         elif kind == kinds.EXPORTED and body.get("weights_sha256"):
-            digests["adapter/testigo.json"] = str(body["weights_sha256"])
+            digests["adapter/testigo.json"], exported_by = str(body["weights_sha256"]), event.get("run")
+        elif kind == kinds.RUN_INVALIDATED and event.get("run") == exported_by:
+            digests.pop("adapter/testigo.json", None)  # an invalid run hands nothing over
     for (of, split), body in evaluated.items():
         beside = body.get("beside")
         made = {f"{split}.jsonl": body["sha256"], **(beside if isinstance(beside, dict) else {})}

@@ -235,8 +235,19 @@ class Ledger:
         self._append_for_run(event)
         return known(fold(self.events(run=id)), id)
 
-    def invalidate_run(self, id: str, *, reason: str) -> Run:
-        """Declare by hand that an ended run is invalid. It stays, with its earlier state visible."""
+    def invalidate_run(self, id: str, *, reason: str, by: str = "") -> Run:
+        """Declare by hand that an ended run is invalid. It stays, with its earlier state visible.
+
+        Parameters
+        ----------
+        by
+            Who declares it.
+
+        Raises
+        ------
+        LedgerError
+            When it has not ended, or somebody has declared it invalid before: it is told who and why.
+        """
         if not reason.strip():
             raise LedgerError(
                 expected="a reason in words", found="none", where=f"run {id}", action="say why the run is invalid"
@@ -251,10 +262,24 @@ class Ledger:
                     where=f"run {id}",
                     action="wait until it has ended",
                 )
+            if run.state == "invalid":
+                raise LedgerError(
+                    expected="a run that is not invalid yet",
+                    found=f"it ended as invalid: {run.cause}",
+                    where=f"run {id}",
+                    action="leave it so; `testigo note` keeps a further reason",
+                )
             check_transition(run, "invalid")
-            return kinds.RUN_INVALIDATED, {"reason": reason.strip(), "state_before": run.state}, id
+            named = {"by": by} if by else {}
+            return kinds.RUN_INVALIDATED, {"reason": reason.strip(), "state_before": run.state, **named}, id
 
-        self._append_for_run(event)
+        try:
+            self._append_for_run(event)
+        except LedgerError as error:
+            declared = self.events(kinds.RUN_INVALIDATED, id)
+            if not declared:
+                raise
+            raise _invalid_already(id, declared[-1]) from error
         return known(fold(self.events(run=id)), id)
 
     def mark_dead(self, *, progress: Progress | None = None) -> tuple[str, ...]:
@@ -383,3 +408,13 @@ def _read(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Event | 
             yield f"event {row['number']} ({row['kind']}, {row['time']}) was changed: it is not as Testigo writes"
         else:
             yield event
+
+
+def _invalid_already(run: str, event: Event) -> LedgerError:
+    who = f" by {event.body['by']}" if event.body.get("by") else ""
+    return LedgerError(
+        expected="a run that nobody has declared invalid yet",
+        found=f"it was declared so{who} at {event.time[:19]} (UTC): {event.body['reason']}",
+        where=f"event {event.number}, run {run}",
+        action="leave it so; `testigo note` keeps a further reason",
+    )

@@ -82,7 +82,7 @@ def _forest(site: Site) -> tuple[dict[str, Any], Picture | None]:
     """The dossier's forest of the last comparison: on the test where it was opened, else on validation."""
     campaign = site.campaign
     for split in ("test", "validation"):
-        statistics = site.document("comparison.json" if split == "validation" else f"comparison-{split}.json")
+        statistics = site.comparison(split)
         if statistics and campaign:
             break
     else:

@@ -34,7 +34,7 @@ class RowsPage:
 
 def rows_page(site: Site, *, split: str = "", kind: str = "broken", start: int = 0) -> RowsPage | None:
     """Rows of the comparison on a split, the sealed test only once it was opened; None without a comparison."""
-    documents = {"test": site.document("comparison-test.json"), "validation": site.document("comparison.json")}
+    documents = {split: site.comparison(split) for split in ("test", "validation")}
     splits = tuple(name for name, document in documents.items() if document)
     if not splits:
         return None

@@ -241,8 +241,8 @@ def _baseline_progress(site: Site) -> tuple[int, int] | None:
 
 
 def _conclusion(site: Site) -> str:
-    for name in ("comparison-test.json", "comparison.json"):
-        text = site.document(name).get("conclusion")
+    for split in ("test", "validation"):
+        text = site.comparison(split).get("conclusion")
         if isinstance(text, str) and text:
             return text
     return ""
