@@ -173,9 +173,13 @@ def test_nothing_of_a_text_steers_the_terminal(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_names_of_rows_stay_in_their_line(capsys: pytest.CaptureFixture[str]) -> None:
-    finding = Finding("E101", "a-rule", "stop", "check", "seen", "do", rows=("a\nE999 forged: stop", "b\x1b[2J"))
+    finding = Finding(
+        "E101", "a-rule", "stop", "check", "seen\nstop E999", "do", rows=("a\nE999 forged: stop", "b\x1b[2J")
+    )
     print_verdict(Verdict((finding,)))
-    assert "rows:     a\\x0aE999 forged: stop, b\\x1b[2J\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "rows:     a\\x0aE999 forged: stop, b\\x1b[2J\n" in out
+    assert "\n            stop E999\n" in out
 
 
 def test_results_fold_on_a_terminal_too_and_what_may_be_copied_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def _summaries(lengths: Lengths) -> None:
         ("split", "category", "rows", "shortest", "median", "p95", "longest", "longest row", "longest answer"),
         [
             (s.split, "all" if s.category is None else wording.category_name(s.category), str(s.rows), str(s.shortest),
-             f"{s.median:.0f}", f"{s.p95:.0f}", str(s.longest), s.longest_row, str(s.longest_answer))
+             f"{s.median:.0f}", f"{s.p95:.0f}", str(s.longest), in_one_line(s.longest_row), str(s.longest_answer))
             for s in summaries(lengths)
         ],
     )  # fmt: skip

@@ -87,8 +87,10 @@ def show_as_it_is(text: str) -> None:
 
 def show_part(label: str, text: str, style: str | None = None) -> None:
     """A labelled part of a result, continued under its first word."""
-    to = console(results=True)
-    to.print(folded(label + text, to, " " * len(label)), style=style)
+    to, indent = console(results=True), " " * len(label)
+    if not to.file.isatty():  # its further lines are no results of their own here either
+        text = text.replace("\n", f"\n{indent}")
+    to.print(folded(label + text, to, indent), style=style)
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -14,6 +14,7 @@ from testigo.cli.opening import opened
 from testigo.cli.output import CampaignPath, JsonFlag, LedgerFlag, WorkspaceFlag, ending, named, print_json, say, short
 from testigo.cli.output import show as write
 from testigo.errors import DataError, WorkspaceError
+from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
     from testigo.conductor.grounds import Grounds
@@ -236,7 +237,6 @@ def _page(grounds: Grounds, material: Material, asked: _Asked, file: Path, *, ra
 
 def _raw(material: Material, asked: _Asked, n: int, seed: int) -> None:
     from testigo.inspection.choosing import of_category, random_rows
-    from testigo.inspection.letters import shown_lines
     from testigo.inspection.raw import raw_text
 
     rows = random_rows(of_category(material, asked.split, asked.category), n, seed)
@@ -246,7 +246,7 @@ def _raw(material: Material, asked: _Asked, n: int, seed: int) -> None:
         return
     for r in rows:
         place = f", {r.category}" if r.category else ""
-        write(shown_lines(f"{r.id}{'' if r.group == r.id else f' (group {r.group})'}{place}"), "bold")
+        write(in_one_line(f"{r.id}{'' if r.group == r.id else f' (group {r.group})'}{place}"), "bold")
         write(raw_text(r))
 
 
