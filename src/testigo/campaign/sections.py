@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
-Count = Annotated[int, Field(ge=1)]
+Steps = Annotated[int, Field(ge=1, le=10_000_000)]
+"""Updates, and what is counted in them: ten times the 1,000,000 of BERT's pretraining (Devlin et al. 2019, A.2)."""
+Rows = Annotated[int, Field(ge=1, le=65_536)]
+"""Rows at once: the largest batches with which large models were trained had 64K (You et al. 2020, LAMB, 4.1)."""
+Tokens = Annotated[int, Field(ge=1, le=10_000_000)]
+"""Tokens of a row or an answer: the longest context that a model of open weights claims (Meta 2025, Llama 4 Scout)."""
+Width = Annotated[int, Field(ge=1, le=65_536)]
+"""Inner size of a matrix: the widest layer of Llama 3 405B has 53,248 (Dubey et al. 2024, table 3)."""
+Processes = Annotated[int, Field(ge=1, le=16_384)]
+"""Processes at once: Llama 3 405B was trained on up to 16K GPUs (Dubey et al. 2024, 3.3.1)."""
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
@@ -124,7 +133,7 @@ class GuardTask(Section):
     """The row's field with its name."""
     group: Text | None = None
     """The row's field by which rows belong together: groups are the units of the test."""
-    max_new_tokens: Count
+    max_new_tokens: Tokens
     """The most tokens of an answer."""
 
 
@@ -154,7 +163,7 @@ class Time(Section):
 
     field: Text
     """The row's field with its time: an ISO date, with or without the time of day, or a number such as the year."""
-    embargo: float = Field(default=0.0, ge=0)
+    embargo: float = Field(default=0.0, ge=0, le=1e15)
     """The gap before validation and before test, in days (of a number in its own unit): its rows are left out and
     counted, since they are too near to what comes after."""
 
@@ -231,9 +240,9 @@ class Adapter(Section):
 
     method: Literal["lora", "full"] = "lora"
     """`lora` trains small matrices beside frozen weights; `full` trains every weight."""
-    rank: Count = 16
+    rank: Width = 16
     """LoRA: the inner size of each pair of matrices."""
-    alpha: float = Field(default=32.0, gt=0)
+    alpha: float = Field(default=32.0, gt=0, le=1e6)
     """LoRA: the update is scaled by alpha / rank."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """LoRA: share of the adapter's inputs that is set to zero in training."""
@@ -266,7 +275,7 @@ class Base(Section):
 class Encoding(Section):
     """How rows become tokens."""
 
-    maximum_length: int | None = Field(default=None, ge=2)
+    maximum_length: int | None = Field(default=None, ge=2, le=10_000_000)
     """The most tokens of a row, prompt and target together. `null`: what the model can take."""
     longer: Literal["refuse", "drop", "truncate"] = "refuse"
     """Rows that are longer: `refuse` to start, `drop` them with a count, or `truncate` (another experiment)."""
@@ -293,9 +302,9 @@ class Schedule(Section):
 class Checkpoint(Section):
     """When the state is saved, and how many are kept."""
 
-    every: Literal["auto"] | Count = "auto"
+    every: Literal["auto"] | Steps = "auto"
     """Updates between two checkpoints. `auto`: 50 in runs under 500 updates, 200 in runs over 2,000, 100 between."""
-    keep: Count = 3
+    keep: Steps = 3
     """How many are kept beside the best and the last."""
 
 
@@ -304,7 +313,7 @@ class Stop(Section):
 
     metric: Literal["validation_loss"] = "validation_loss"
     """What is watched."""
-    patience: Count
+    patience: Steps
     """How many validations in a row may pass without a new best."""
 
 
@@ -324,28 +333,28 @@ class Augment(Section):
 class Training(Section):
     """The updates. Examples per update = microbatch × accumulation × processes."""
 
-    updates: Count | None = None
+    updates: Steps | None = None
     """How many updates. Give either this or `epochs`."""
-    epochs: float | None = Field(default=None, gt=0)
+    epochs: float | None = Field(default=None, ge=1e-6, le=1e6)
     """How many times over the training rows. Give either this or `updates`."""
-    microbatch: Count
+    microbatch: Rows
     """Rows that go through the model at once in each process: a pack holds as many tokens as that many of the longest
     rows take together, so short rows share it with more of their kind. It changes memory and time, and no gradient."""
-    accumulation: Count = 1
+    accumulation: Rows = 1
     """Microbatches that are summed into one update."""
     learning_rate: float = Field(gt=0, le=1)
     """The highest learning rate of the run, such as 1e-4."""
     schedule: Schedule = Schedule()
     """How the learning rate changes."""
-    weight_decay: float = Field(default=0.0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0, le=1e6)
     """AdamW's decoupled weight decay."""
-    clip: float | None = Field(default=1.0, gt=0)
+    clip: float | None = Field(default=1.0, gt=0, le=1e9)
     """The largest norm of the gradient of an update. `null`: no clipping."""
     activation_checkpointing: bool = False
     """Compute activations twice and keep fewer: less memory, more time, the same gradients."""
     augment: Augment | None = None
     """Image classification: how training images are varied. `null`: they are not."""
-    validate_every: Count | None = None
+    validate_every: Steps | None = None
     """Updates between two validations. `null`: only at the end."""
     checkpoint: Checkpoint = Checkpoint()
     """When the state is saved."""
@@ -356,14 +365,14 @@ class Training(Section):
 class Evaluation(Section):
     """How outputs are made, greedily, for the baseline and for every run alike."""
 
-    max_new_tokens: int = Field(default=0, ge=0, json_schema_extra=_of_a_text)
+    max_new_tokens: int = Field(default=0, ge=0, le=10_000_000, json_schema_extra=_of_a_text)
     """The most tokens of an output. Needed where a text is written; a class head writes none."""
-    batch_size: Count = 16
+    batch_size: Rows = 16
     """Rows that are read or classified at once. More are written at once where that takes no more memory."""
-    samples: int = Field(default=8, ge=0)
+    samples: int = Field(default=8, ge=0, le=65_536)
     """Validation prompts that are also answered before the first update and at each validation, always the same ones.
     Their outputs are kept (`samples.jsonl`) and compared over the run; a guard needs six at least. 0: none."""
-    twice: int = Field(default=32, ge=0)
+    twice: int = Field(default=32, ge=0, le=65_536)
     """Rows that the base answers a second time, in other batches and another order: how often the two answers differ is
     the noise floor, which stands beside each result. 0: none."""
     prompted_baseline: int = Field(default=0, ge=0, le=64)
@@ -385,27 +394,27 @@ class Variant(Section):
 class Machine(Section):
     """What the campaign runs on."""
 
-    processes: Count = 1
+    processes: Processes = 1
     """Data replicas: each takes its own rows of every update."""
     strategy: Literal["ddp", "fsdp"] = "ddp"
     """`ddp`: every process holds all of the state. `fsdp`: the state is sharded over the processes."""
     launcher: Literal["local", "ray", "slurm"] = "local"
     """Who starts the workers: this machine; the Ray cluster that `RAY_ADDRESS` names (without it: one that runs here,
     or one that is started); or Slurm. A cluster's nodes see workspace, campaign and base at the same paths."""
-    memory_gib: float | None = Field(default=None, gt=0)
+    memory_gib: float | None = Field(default=None, gt=0, le=1e6)
     """What a run asks a cluster for, in GiB of main memory."""
     slurm: dict[str, Any] = Field(default_factory=dict)
     """Parameters of Slurm jobs by the names that submitit gives them, such as `slurm_partition` and `timeout_min`."""
-    parallel: Literal["auto"] | Count = "auto"
+    parallel: Literal["auto"] | Processes = "auto"
     """How many runs go on side by side, each on a device of its own. `auto`: as many as there are GPUs, or one."""
 
 
 class Budget(Section):
     """What may be spent."""
 
-    days: tuple[Annotated[float, Field(gt=0)], ...] = Field(strict=False, min_length=1)
+    days: tuple[Annotated[float, Field(gt=0, le=36_525)], ...] = Field(strict=False, min_length=1)
     """The rental packages to plan for, in days."""
-    price_per_hour: float | None = Field(default=None, ge=0)
+    price_per_hour: float | None = Field(default=None, ge=0, le=1e9)
     """What an hour of the machine costs."""
     currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] | None = None
     """The price's currency, three capital letters."""

@@ -13,6 +13,7 @@ from testigo.corpus import check_seal
 from testigo.errors import WorkspaceError
 from testigo.judgement import Comparison
 from testigo.ledger import kinds
+from testigo.pilot.startable import refuse_unstartable
 from testigo.training.start import Work, side_by_side, to_end
 from testigo.watch.trackers import require
 
@@ -40,6 +41,7 @@ def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
 
 def _run(grounds: Grounds, amend: str | None) -> Comparison | None:
     grounds.ledger.mark_dead(progress=grounds.progress_of)
+    refuse_unstartable(grounds.campaign, grounds.corpus, grounds.base)
     state = grounds.register(amend)
     grounds.reporter.say(f"campaign {grounds.campaign.name}: {state} as {grounds.campaign.identity()[:12]}")
     look.look(grounds)

@@ -66,6 +66,8 @@ def attach(model: nn.Module, adapter: Any, *, seed: int, head: Sequence[str] = (
 
 def _targets(model: nn.Module, targets: Any, head: Sequence[str]) -> str | list[str]:
     """What gets a pair of matrices; with a head by full names, since peft knows only some heads as such."""
+    if not isinstance(targets, str):
+        _full_names(model, targets, "targets")  # peft alone leaves out in silence what no module is called
     if not head:
         return targets if isinstance(targets, str) else list(targets)
     under = [
@@ -83,13 +85,13 @@ def _is_named(path: str, wanted: Iterable[str]) -> bool:
     return any(_ends_with(path, name) for name in wanted)
 
 
-def _full_names(model: nn.Module, wanted: Iterable[str]) -> list[str]:
+def _full_names(model: nn.Module, wanted: Iterable[str], key: str = "save_modules") -> list[str]:
     """The modules whose path ends with a wanted one. peft alone would take `input_layernorm` for `norm`."""
     every = [name for name, _ in model.named_modules()]
     found = {name: [path for path in every if _ends_with(path, name)] for name in wanted}
     for name, paths in found.items():
         if not paths:
-            raise _no_such_module(model, repr(name), "save_modules")
+            raise _no_such_module(model, repr(name), key)
     return [path for paths in found.values() for path in paths]
 
 

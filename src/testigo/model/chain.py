@@ -22,10 +22,12 @@ import psutil
 import torch
 from packaging.requirements import InvalidRequirement, Requirement
 
-from testigo.campaign import Campaign
-from testigo.errors import TestigoError
+from testigo.campaign import Campaign, planned_runs
+from testigo.errors import CampaignError, MissingExtra, TestigoError
 from testigo.model.base import base_of
+from testigo.model.code import own_bits
 from testigo.model.device import device, driver_version, n_accelerators, synchronise
+from testigo.model.quantised import require
 
 GIB = 1 << 30
 SIDE = 1024
@@ -59,7 +61,7 @@ def chain(campaign: Campaign | None = None, folder: Path = Path()) -> tuple[Link
         _build(),
         *_precisions(campaign),
         _attention(campaign),
-        _quantisation(),
+        _quantisation(campaign),
         *_base(campaign),
         *_libraries(),
         *_extras(campaign),
@@ -167,11 +169,18 @@ def _attention(campaign: Campaign | None) -> Link:
     return Link("attention kernels", ", ".join(kernels), means)
 
 
-def _quantisation() -> Link:
+def _quantisation(campaign: Campaign | None) -> Link:
     found = [f"{name} {version(name)}" for name in ("bitsandbytes", "torchao", "gguf") if find_spec(name)]
     bits = "bases in 4 and 8 bits; " if find_spec("bitsandbytes") else "bases in 4 and 8 bits need testigo[quantised]; "
     means = bits + ("GGUF bases are read and dequantised" if find_spec("gguf") else "GGUF bases need testigo[gguf]")
-    return Link("quantisation", ", ".join(found) or "none", means)
+    problem = ""
+    with contextlib.suppress(CampaignError):  # of variants: the file itself was read
+        declared = {planned.campaign.model.quantise for planned in planned_runs(campaign)} if campaign else set()
+        try:
+            require(next(filter(None, declared), None))
+        except MissingExtra as error:
+            problem = f"model.quantise needs {error.problems[0].expected}: {error.problems[0].action}"
+    return Link("quantisation", ", ".join(found) or "none", means, problem)
 
 
 def _base(campaign: Campaign | None) -> Iterator[Link]:
@@ -185,6 +194,8 @@ def _base(campaign: Campaign | None) -> Iterator[Link]:
         return
     needs_gguf = files.gguf is not None and not find_spec("gguf")
     problem = "it is a GGUF file: pip install 'testigo[gguf]'" if needs_gguf else ""
+    if files.gguf is None and (own := own_bits(files.folder)):
+        problem = f"its weights are quantised already, by {own}: name the base from which they were made"
     yield Link("base", f"{campaign.model.base}, weights {files.identity.weights_sha256[:12]}…", "", problem)
 
 

@@ -53,6 +53,16 @@ def names_own_code(folder: Path) -> str:
     return str(told.get("model_type") or "?") if told.get("auto_map") else ""
 
 
+def own_bits(folder: Path) -> str:
+    """How the weights of a base are quantised already (gptq, awq, fp8, …); empty where they are in full."""
+    told = _read(folder / "config.json")
+    for part in (told, told.get("text_config")):  # of a model that reads images too, its text model may be alone
+        own = part.get("quantization_config") if isinstance(part, dict) else None
+        if own:
+            return str(own.get("quant_method") or "?") if isinstance(own, dict) else "?"
+    return ""
+
+
 def running_code(*made: Any) -> dict[str, str]:
     """Which Python files of a base these objects were made by, and their SHA-256, whoever allowed it."""
     packages = {name.rpartition(".")[0] for name in map(_module_of, _parts(made)) if name.split(".")[0] == _CACHED}

@@ -18,7 +18,7 @@ from transformers.utils import logging as transformers_logging
 from testigo.disk import file_sha256
 from testigo.errors import ModelError
 from testigo.model.base import BaseFiles
-from testigo.model.code import names_own_code
+from testigo.model.code import names_own_code, own_bits
 from testigo.model.device import random_state_kept
 from testigo.model.head import Head, begin_anew, head_modules, is_of_head, keep_statistics
 from testigo.model.quantised import Bits, loading_options, settle
@@ -58,10 +58,11 @@ def load_config(files: BaseFiles) -> Any:
     Raises
     ------
     ModelError
-        When it is missing or unknown.
+        When it is missing or unknown, or its weights are quantised already.
     """
     folder, options = _readable(files)
     refuse_own_code(files)
+    refuse_quantised(files)
     try:
         return AutoConfig.from_pretrained(folder, trust_remote_code=files.is_trusted, **options)
     except Exception as error:
@@ -91,6 +92,23 @@ def refuse_own_code(files: BaseFiles) -> None:
             where=str(files.folder / "config.json"),
             action="choose a base of a known architecture; or read its Python files, and declare "
             "model.trust_remote_code: true to let them run",
+        )
+
+
+def refuse_quantised(files: BaseFiles) -> None:
+    """Refuse a base whose files are quantised already: what they mean is known to the library alone that made them.
+
+    Raises
+    ------
+    ModelError
+        When its configuration says so. A GGUF file is no such base: it is dequantised.
+    """
+    if files.gguf is None and (method := own_bits(files.folder)):
+        raise ModelError(
+            expected="a base whose weights are there in full, as safetensors, or in a GGUF file",
+            found=f"weights that are quantised already, by {method} (quantization_config)",
+            where=str(files.folder / "config.json"),
+            action="name the base from which they were made; model.quantise: 4bit holds it in few bits",
         )
 
 
@@ -150,6 +168,7 @@ def load_base(
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     refuse_own_code(files)
+    refuse_quantised(files)
     if head is not None:
         return _load_with_head(files, dtype, head)
     tokenizer = load_tokenizer(files)

@@ -24,6 +24,19 @@ LARGEST_INT8 = 127
 logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
 
 
+def require(bits: Bits | None) -> None:
+    """Hold what a base in few bits needs against what is installed.
+
+    Raises
+    ------
+    MissingExtra
+        When bitsandbytes is not installed, or what loads by it.
+    """
+    for library in ("bitsandbytes", "accelerate") if bits is not None else ():
+        if find_spec(library) is None:
+            raise MissingExtra(library, "quantised", "holds a base in four or eight bits")
+
+
 def loading_options(bits: Bits | None, dtype: torch.dtype) -> dict[str, Any]:
     """What transformers' `from_pretrained` is asked for beside the dtype; nothing for a base in full.
 
@@ -35,10 +48,9 @@ def loading_options(bits: Bits | None, dtype: torch.dtype) -> dict[str, Any]:
     MissingExtra
         When bitsandbytes is not installed.
     """
+    require(bits)
     if bits is None:
         return {}
-    if find_spec("bitsandbytes") is None or find_spec("accelerate") is None:
-        raise MissingExtra("bitsandbytes", "quantised", "holds a base in four or eight bits")
     from transformers import BitsAndBytesConfig
 
     if bits == "8bit":

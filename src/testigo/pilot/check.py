@@ -19,6 +19,7 @@ from testigo.model.load import load_config, load_processor, load_tokenizer, pad_
 from testigo.model.prepare import head_of
 from testigo.pilot import classes, data
 from testigo.pilot.balance import balance
+from testigo.pilot.startable import refuse_unstartable
 from testigo.pilot.verdict import judge_evidence
 from testigo.rules import Verdict
 from testigo.tasks import labels_of
@@ -49,8 +50,11 @@ def check(campaign: Campaign, corpus: Corpus, base: BaseFiles) -> Checked:
     EncodingError
         When rows are too long and the campaign does not say what to do with them.
     ModelError
-        When tokenizer or configuration cannot be read.
+        When tokenizer or configuration cannot be read, or what is declared cannot be trained.
+    MissingExtra
+        When a library that the base's form needs is not installed.
     """
+    refuse_unstartable(campaign, corpus, base)
     config = load_config(base)
     head = head_of(campaign, labels_of(campaign, corpus))
     new_head = head is not None and head.is_new(config)
