@@ -13,6 +13,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from testigo.ledger import kinds
+from testigo.page.planning import plan_page
+from testigo.page.site import Site
+from testigo.rental import held_in, of_all
 
 _VOID = {"meta", "link", "br", "wbr", "img", "input", "hr", "path", "circle", "line", "rect", "use"}
 
@@ -77,6 +80,29 @@ def test_a_run_that_goes_on_is_told_with_its_progress_and_the_time_that_is_left(
     # six evaluations at the baseline's 41.2 s
     left = 340 * 0.5 + (36 - 2) * 31.0 + 6 * 41.2
     assert f"Remaining, at most {int(left // 60)} min {round(left) % 60:02d} s from the runs' own updates" in text
+
+
+def test_the_plan_stands_beside_the_same_real_times_as_the_command_tells(
+    story: Any, making: Any, ask: Callable[..., TestClient]
+) -> None:
+    with story.ledger() as ledger:
+        held = held_in(story.workspace.root, story.campaign, ledger.events())
+    view = plan_page(Site(story.workspace))
+    assert [(one.name, one.planned, one.real) for one in view.pieces] == [
+        (one.name, one.planned_seconds, one.real_seconds) for one in held
+    ]
+    assert view.after_the_pilot == of_all(held)
+    assert of_all(held) is not None
+    assert "what was done after pilot and baseline" in words_of(ask(story.workspace).get("/plan").text)
+
+
+def test_what_a_run_took_so_far_counts_in_no_total(living: Any) -> None:
+    living.step(20)
+    view = plan_page(Site(living.workspace))
+    (going,) = [one for one in view.pieces if not one.ended]
+    assert going.name == "control, seed 0"
+    assert going.real
+    assert view.after_the_pilot is None
 
 
 def test_before_anything_was_timed_the_remaining_time_is_not_known(

@@ -12,7 +12,7 @@ import pytest
 from icalendar import Calendar
 
 from testigo.ledger import Event, Ledger, kinds
-from testigo.rental import Held, Measured, RunWork, held_against, of_all, plan_rental
+from testigo.rental import Held, Measured, RunWork, held_against, of_all, plan_rental, told_difference
 from testigo.rental.calendar import calendar
 
 PLAN = plan_rental(
@@ -114,6 +114,22 @@ def test_the_rest_is_what_comes_after_pilot_and_baseline() -> None:
     held = [Held("pilot", 1, 5), Held("baseline", 1, 5), Held("control, seed 0", 10, 8), Held("half", 10, None)]
     assert of_all(held) == (10, 8)
     assert of_all(held[:2]) is None
+
+
+def test_a_run_that_was_interrupted_is_not_held_against_the_plan_of_a_whole_one(tmp_path: Path) -> None:
+    events: list[Event] = []
+    at(events, 0, kinds.RUN_PLANNED, "c", variant="control", seed=0)
+    at(events, 1, kinds.RUN_STARTED, "c")
+    at(events, 4, kinds.RUN_ENDED, "c", state="interrupted")
+    assert of_all(held_against(PLAN, events, tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("real", "words"),
+    [(118.0, "18 % longer than planned"), (85.0, "15 % shorter than planned"), (100.2, "as long as planned")],
+)
+def test_longer_and_shorter_are_said_in_words(real: float, words: str) -> None:
+    assert told_difference(100.0, real) == words
 
 
 def test_a_ledger_without_runs_has_no_real_times(tmp_path: Path) -> None:

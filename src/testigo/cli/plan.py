@@ -84,7 +84,7 @@ def plan(
         compared = (
             offers(_pilots(found.root, loaded, wanted), table, price_per_hour=wanted["price_per_hour"]) if table else []
         )
-        held = _held(found, loaded, wanted)
+        held = _held(found, loaded)
     except NotMeasured as missing:
         command = f"testigo {missing.needs} {short(file)}"
         raise WorkspaceError(
@@ -159,15 +159,14 @@ def _pilots(root: Path, campaign: Campaign, wanted: dict[str, Any]) -> list[Pilo
     return made
 
 
-def _held(workspace: Workspace, campaign: Campaign, wanted: dict[str, Any]) -> tuple[Held, ...]:
+def _held(workspace: Workspace, campaign: Campaign) -> tuple[Held, ...]:
     """The plan as the pilot alone made it, beside what the ledger saw."""
-    from testigo.rental import held_against
+    from testigo.rental import held_in
 
     if not workspace.ledger_path.exists():
         return ()
-    first, _ = _planned(workspace.root, campaign, wanted, with_runs=False)
     with workspace.open_ledger() as ledger:
-        return held_against(first, ledger.events(), workspace.root)
+        return held_in(workspace.root, campaign, ledger.events())
 
 
 def _files(
@@ -227,7 +226,7 @@ def _document(
 
 
 def _show(result: RentalPlan, compared: Sequence[Offer], held: Sequence[Held]) -> None:
-    from testigo.rental import duration, of_all
+    from testigo.rental import duration, of_all, told_difference
 
     show_table(("package", "time used", "cost", "what fits"), result.package_rows())
     show()
@@ -260,8 +259,6 @@ def _show(result: RentalPlan, compared: Sequence[Offer], held: Sequence[Held]) -
         )
         planned, real = all_of_it
         show(
-            f"After pilot and baseline: planned {duration(planned)} without the margin, real {duration(real)} "
-            f"({planned / real - 1:+.0%})."
-            if real
-            else ""
+            f"After pilot and baseline what was done was planned at {duration(planned)} without the margin and took "
+            f"{duration(real)}: {told_difference(planned, real)}."
         )

@@ -13,7 +13,7 @@ from testigo.dossier.picture import Picture
 from testigo.dossier.record import PlannedTime
 from testigo.dossier.retelling import told
 from testigo.ledger import Event
-from testigo.rental import NotMeasured, checkpoint_every, held_against, measured_in, plan_rental, sizes_in, work_of
+from testigo.rental import NotMeasured, held_in
 
 BEFORE = ("pilot", "baseline")
 _PIECES_DRAWN = 24
@@ -22,21 +22,10 @@ _PIECES_DRAWN = 24
 def times_from(root: Path, campaign: Campaign, events: Sequence[Event]) -> tuple[PlannedTime, ...]:
     """The plan that the pilot and the baseline gave, held against the ledger; empty without them."""
     try:
-        sizes = sizes_in(root)
-        measured, _sources = measured_in(root, campaign, sizes, with_runs=False)
-        runs = work_of(campaign, sizes)
-        plan = plan_rental(
-            measured,
-            runs,
-            baseline_rows=sizes.validation,
-            test_rows=sizes.test,
-            checkpoint_every=checkpoint_every(campaign, runs[0].updates),
-        )
+        held = held_in(root, campaign, events)
     except (NotMeasured, OSError, ValueError, KeyError, TypeError):
         return ()  # nothing was measured, or by a version that wrote other files: the dossier goes without
-    return tuple(
-        PlannedTime(one.name, one.planned_seconds, one.real_seconds) for one in held_against(plan, events, root)
-    )
+    return tuple(PlannedTime(one.name, one.planned_seconds, one.real_seconds) for one in held)
 
 
 def after_the_pilot(times: Sequence[PlannedTime]) -> tuple[float, float] | None:

@@ -13,13 +13,12 @@ from testigo.ledger import kinds
 from testigo.page.jobs import Job
 from testigo.page.reading import stamp
 from testigo.page.site import Site
-
-_WENT_ON = ("completed", "stopped-early", "diverged", "out-of-memory", "invalid", "interrupted", "running")
+from testigo.rental import Held, NotMeasured, held_in, of_all
 
 
 @dataclass(frozen=True)
 class PieceRow:
-    """A part of the campaign: what the plan says it takes, and what it took [s]; None where nothing tells."""
+    """A part of the campaign: planned without the margin, and what it took [s]; None where nothing tells."""
 
     name: str
     planned: float
@@ -33,8 +32,7 @@ class PlanPage:
     """Plan against real, and sizing. What is not known yet says so in `waiting` or in problems."""
 
     pieces: tuple[PieceRow, ...]
-    planned: float
-    real: float
+    after_the_pilot: tuple[float, float] | None
     margin: float | None
     packages: tuple[Mapping[str, Any], ...]
     currency: str
@@ -53,11 +51,10 @@ def plan_page(site: Site) -> PlanPage:
     document = job.answer.document if job.answer else {}
     sized = site.jobs.get("size")
     sizing = sized.answer.document if sized and sized.answer and sized.answer.ok else None
-    pieces = tuple(_piece(site, piece) for piece in document.get("pieces", ()))
+    held = _held(site)
     return PlanPage(
-        pieces=pieces,
-        planned=float(document.get("seconds", 0.0)),
-        real=sum(piece.real or 0.0 for piece in pieces),
+        pieces=tuple(_piece(site, one) for one in held),
+        after_the_pilot=of_all(held),
         margin=real(document.get("margin")),
         packages=tuple(document.get("packages", ())),
         currency=str(document.get("currency", "")),
@@ -88,26 +85,20 @@ def _state(site: Site) -> str:
     return f"{stamp(path) if path else '-'} {pilot} {baseline} {ended}"
 
 
-def _piece(site: Site, piece: Mapping[str, Any]) -> PieceRow:
-    name, run_name = str(piece.get("name", "")), str(piece.get("run", ""))
-    planned = float(piece.get("seconds", 0.0))
+def _held(site: Site) -> tuple[Held, ...]:
+    """As `testigo plan` and the dossier tell it; empty while nothing was measured."""
+    if site.campaign is None:
+        return ()
+    try:
+        return held_in(site.workspace.root, site.campaign, site.events)
+    except (NotMeasured, OSError, ValueError, KeyError, TypeError):
+        return ()  # the plan's own problems are told beside it
+
+
+def _piece(site: Site, held: Held) -> PieceRow:
+    """A run that goes on stands with what it took so far, which counts in no total."""
     for run in site.runs:
-        if run_name == f"{run.variant}, seed {run.seed}" and run.state in _WENT_ON:
-            ended = run.state != "running"
-            if name == run_name:
-                took = run.seconds or (0.0 if ended else site.steps(run.id).seconds)
-            else:  # its evaluation, a piece of its own
-                told = site.document(*site.folder_of(run.id), "predictions", "validation.meta.json")
-                took = real(told.get("seconds")) or 0.0
-            return PieceRow(name, planned, took or None, str(piece.get("arithmetic", "")), ended)
-    return PieceRow(name, planned, _shared(site, name), str(piece.get("arithmetic", "")), ended=True)
-
-
-def _shared(site: Site, name: str) -> float | None:
-    if name == "pilot" and site.gates:
-        return sum(phase.seconds or 0.0 for phase in site.gates.phases) or None
-    if name == "baseline":
-        folder = site.current("baseline", kinds.BASELINE_EVALUATED)
-        told = site.document("baseline", folder, "predictions", "validation.meta.json") if folder else {}
-        return real(told.get("seconds"))
-    return None
+        if run.state == "running" and held.name == f"{run.variant}, seed {run.seed}":
+            so_far = max(site.steps(run.id).seconds, run.seconds) or None
+            return PieceRow(held.name, held.planned_seconds, so_far, held.arithmetic, ended=False)
+    return PieceRow(held.name, held.planned_seconds, held.real_seconds, held.arithmetic, ended=True)

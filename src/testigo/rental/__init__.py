@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from testigo.rental.measuring import NotMeasured, Sizes, checkpoint_every, measured_in, sizes_in, work_of
 from testigo.rental.plan import MARGIN, Measured, Package, Piece, RentalPlan, RunWork, duration, plan_rental
-from testigo.rental.real import Held, held_against, of_all
+from testigo.rental.real import Held, held_against, held_in, of_all, told_difference
 
 __all__ = [
     "MARGIN",
@@ -26,9 +26,11 @@ __all__ = [
     "checkpoint_every",
     "duration",
     "held_against",
+    "held_in",
     "measured_in",
     "of_all",
     "plan_rental",
     "sizes_in",
+    "told_difference",
     "work_of",
 ]

@@ -9,24 +9,52 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from testigo.campaign import Campaign
 from testigo.ledger import Event, kinds
-from testigo.rental.plan import RentalPlan
+from testigo.rental.measuring import checkpoint_every, measured_in, sizes_in, work_of
+from testigo.rental.plan import RentalPlan, plan_rental
 
 
 @dataclass(frozen=True)
 class Held:
-    """One piece of the plan [s], without the margin; `real_seconds` is None while it was not done."""
+    """One piece of the plan [s], without the margin; `real_seconds` is None while it was not done.
+
+    `arithmetic` is how the planned time was reckoned, `run` the planned run that it belongs to.
+    """
 
     name: str
     planned_seconds: float
     real_seconds: float | None
+    arithmetic: str = ""
+    run: str = ""
+
+
+def held_in(root: Path, campaign: Campaign, events: Sequence[Event]) -> tuple[Held, ...]:
+    """The plan that baseline and pilot alone gave, beside what the ledger saw: the one source of whoever tells it.
+
+    Raises
+    ------
+    NotMeasured
+        When there is no pilot or no baseline yet.
+    """
+    sizes = sizes_in(root)
+    measured, _sources = measured_in(root, campaign, sizes, with_runs=False)
+    runs = work_of(campaign, sizes)
+    plan = plan_rental(
+        measured,
+        runs,
+        baseline_rows=sizes.validation,
+        test_rows=sizes.test,
+        checkpoint_every=checkpoint_every(campaign, runs[0].updates),
+    )
+    return held_against(plan, events, root)
 
 
 def held_against(plan: RentalPlan, events: Sequence[Event], root: Path) -> tuple[Held, ...]:
     """Each piece of a plan beside its real time, in the plan's order; a reserve has none."""
     real = dict(_real(events, root))
     return tuple(
-        Held(piece.name, piece.measured_seconds, real.get(piece.name))
+        Held(piece.name, piece.measured_seconds, real.get(piece.name), piece.arithmetic, piece.run)
         for piece in plan.pieces
         if piece.kind != "reserve"
     )
@@ -40,6 +68,16 @@ def of_all(held: Iterable[Held]) -> tuple[float, float] | None:
         if one.real_seconds is not None and one.name not in ("pilot", "baseline")
     ]
     return (sum(one for one, _ in done), sum(one for _, one in done)) if done else None
+
+
+def told_difference(planned: float, real: float) -> str:
+    """How much longer or shorter it took than planned, in words."""
+    if planned <= 0:
+        return "nothing was planned to hold it against"
+    percent = round(100 * (real / planned - 1))
+    if percent == 0:
+        return "as long as planned"
+    return f"{abs(percent)} % {'longer' if percent > 0 else 'shorter'} than planned"
 
 
 def _real(events: Sequence[Event], root: Path) -> Iterable[tuple[str, float]]:
@@ -61,7 +99,8 @@ def _real(events: Sequence[Event], root: Path) -> Iterable[tuple[str, float]]:
             own = _between(began.pop(run), event)
             own = _number(event.body.get("seconds")) if own is None else own
             trained[run] = trained.get(run, 0.0) + (own or 0.0)
-            yield names.get(run, run), trained[run]
+            if event.body.get("state") != "interrupted":  # a part of a run is no piece to hold a plan against
+                yield names.get(run, run), trained[run]
         elif event.kind == kinds.RUN_EVALUATED and event.body.get("split") == "validation":
             own = _meta_seconds(root / "runs" / run / "predictions")
             follows = before is not None and before.kind == kinds.RUN_ENDED and before.run == run
