@@ -148,7 +148,7 @@ def make_corpus(story: Story) -> Corpus:
     task = task_for(story.campaign)
     corpus = build(story.campaign, story.workspace.corpus, lambda row: task.problems(row.fields))
     with story.ledger() as ledger:
-        ledger.append(kinds.CORPUS_BUILT, {"fingerprint": corpus.fingerprint})
+        ledger.append(kinds.CORPUS_BUILT, {"fingerprint": corpus.fingerprint, "rows": corpus.counts})
         ledger.append(kinds.SAMPLES_CONFIRMED, {"looked": True})
     return corpus
 
@@ -265,7 +265,8 @@ def make_pilot(story: Story, findings: list[dict[str, Any]] | None = None) -> No
     }
     (folder / "findings.json").write_text(json.dumps(verdict), encoding="utf-8")
     with story.ledger() as ledger:
-        ledger.append(kinds.PILOT_FINISHED, {"fingerprint": "p" * 12, "ok": verdict["ok"]})
+        codes = sorted(finding["code"] for finding in findings)
+        ledger.append(kinds.PILOT_FINISHED, {"fingerprint": "p" * 12, "ok": verdict["ok"], "findings": codes})
         for code, reason in story.campaign.waive.items():
             ledger.append(kinds.GATE_WAIVED, {"code": code, "reason": reason})
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from testigo.campaign import load
 from testigo.dossier import Record, pictures, read_record, units, verify_dossier
 from testigo.dossier.card import model_card
 from testigo.dossier.conclusion import badge, limits, sentence
@@ -46,12 +49,17 @@ def test_changing_the_language_changes_the_page(page_in: Callable[[str], str], t
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_a_dossier_in_another_language_is_built_and_verified(story: Any, language: str) -> None:
+def test_a_dossier_in_another_language_is_built_and_verified(story: Any, language: str, tmp_path: Path) -> None:
     before = json.loads((story.workspace.dossier / "dossier.json").read_text(encoding="utf-8"))
-    folder = replace(story, campaign=story.campaign.model_copy(update={"language": language})).write()
+    path = tmp_path / "campaign.yaml"
+    path.write_text(f"{story.campaign.path.read_text(encoding='utf-8')}language: {language}\n", encoding="utf-8")
+    for name in ("order.schema.json", "orders.jsonl"):
+        shutil.copy(story.campaign.folder / name, tmp_path)
+    folder = replace(story, campaign=load(path)).write()
     twin = json.loads((folder / "dossier.json").read_text(encoding="utf-8"))
     assert twin["plan"].pop("language") == language
     assert before["plan"].pop("language") == "en"
+    assert twin["plan"].pop("text") == f"{before['plan'].pop('text')}language: {language}\n"
     assert twin == before  # the twin is for machines: its words stay
     assert verify_dossier(folder).ok
     page = folder / "index.html"

@@ -154,6 +154,11 @@ class Campaign(Section):
         return self._document.path
 
     @property
+    def text(self) -> str:
+        """The campaign file as it was read; empty where the campaign was made of plain data."""
+        return self._document.text.replace("\r\n", "\n").replace("\r", "\n")
+
+    @property
     def folder(self) -> Path:
         """The campaign file's folder: the files that it names are relative to it."""
         return self._document.path.resolve().parent

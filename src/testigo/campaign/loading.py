@@ -33,7 +33,7 @@ def load(path: Path | str) -> Campaign:
     CampaignError
         With every problem of the file, each with its line.
     """
-    document, malformed = with_plain_track(_with_plain_rules(read_document(Path(path))))
+    document, malformed = with_plain_settings(Path(path))
     known, faults = _settings(document)
     faults = [*malformed, *(fault for fault in faults if not (malformed and fault.place == ("track",)))]
     faults += [*secret_faults(document.data), *file_faults(known, document.path.resolve().parent)]
@@ -49,6 +49,11 @@ def load(path: Path | str) -> Campaign:
     if doubles:
         raise CampaignError(problems=in_order(_problem(document, fault) for fault in doubles))
     return campaign
+
+
+def with_plain_settings(path: Path) -> tuple[Document, list[Fault]]:
+    """A campaign file with `rules` and `track` in their one form, and what is malformed in them."""
+    return with_plain_track(_with_plain_rules(read_document(path)))
 
 
 def with_variant(campaign: Campaign, variant: Variant) -> Campaign:

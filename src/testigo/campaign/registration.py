@@ -55,7 +55,9 @@ def register(
     others = {name: [known[name], new] for name, new in contents.items() if known.get(name, new) != new}
     if before["identity"] == campaign.identity() and not others:
         return "unchanged"
-    changes = dict(_changes(before["frozen"], frozen)) | {f"content of {name}": both for name, both in others.items()}
+    changes = dict(changes_between(before["frozen"], frozen)) | {
+        f"content of {name}": both for name, both in others.items()
+    }
     begun = _begun(ledger)
     if begun and not reason:
         raise _changed(
@@ -92,7 +94,7 @@ def require_registered(campaign: Campaign, ledger: Ledger) -> None:
     if not freezes or not begun or freezes[-1].body["identity"] == campaign.identity():
         return
     raise _changed(
-        dict(_changes(freezes[-1].body["frozen"], campaign.canonical())),
+        dict(changes_between(freezes[-1].body["frozen"], campaign.canonical())),
         begun,
         ledger,
         action=f'take the change back, or give the reason: testigo amend {campaign.path.name} --because "…"',
@@ -117,9 +119,10 @@ def _short(value: Any) -> str:
     return f"{value[:12]}…" if isinstance(value, str) and len(value) == 64 else repr(value)
 
 
-def _changes(old: Any, new: Any, at: str = "") -> Iterator[tuple[str, list[Any]]]:
+def changes_between(old: Any, new: Any, at: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """Where two canonical forms differ, with both values."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in [*old, *(key for key in new if key not in old)]:
-            yield from _changes(old.get(key), new.get(key), f"{at}.{key}" if at else str(key))
+            yield from changes_between(old.get(key), new.get(key), f"{at}.{key}" if at else str(key))
     elif old != new:
         yield at, [old, new]

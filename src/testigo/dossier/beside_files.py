@@ -38,15 +38,24 @@ def beside_kept(
     of_runs: Sequence[Event],
 ) -> list[BesidePath]:
     """The files that the last evaluations on the validation rows recorded, the baseline's first."""
-    recorded = {event.run: _recorded(event) for event in of_runs if event.body.get("split") == "validation"}
-    named = [event for event in of_baseline if event.body.get("split") == "validation"]
-    folders = [("baseline", baseline, "predictions/baseline", _recorded(named[-1]) if named else [])]
-    folders += [(run, folder, f"predictions/runs/{run}", recorded.get(run, [])) for run, folder in runs]
+    folders = [("baseline", baseline / "predictions" if baseline else None, "predictions/baseline")]
+    folders += [(run, folder / "predictions", f"predictions/runs/{run}") for run, folder in runs]
+    return beside_in(folders, of_baseline, of_runs)
+
+
+def beside_in(
+    folders: Iterable[tuple[str, Path | None, str]], of_baseline: Sequence[Event], of_runs: Sequence[Event]
+) -> list[BesidePath]:
+    """Those that lie in these folders; each has whose it is, where it lies, and its name in the dossier."""
+    recorded = {str(event.run): _recorded(event) for event in of_runs if event.body.get("split") == "validation"}
+    for event in of_baseline:
+        if event.body.get("split") == "validation":
+            recorded["baseline"] = _recorded(event)  # the last evaluation holds
     return [
-        BesidePath(folder / "predictions" / name, f"{inside}/{name}", of)
-        for of, folder, inside, names in folders
-        for name in names
-        if folder and (folder / "predictions" / name).is_file()
+        BesidePath(folder / name, f"{inside}/{name}", of)
+        for of, folder, inside in folders
+        for name in recorded.get(of, [])
+        if folder and (folder / name).is_file()
     ]
 
 

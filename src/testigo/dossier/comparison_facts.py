@@ -36,11 +36,16 @@ class Rows:
 
 def rows_kept(baseline: Path | None, runs: Iterable[tuple[str, Path]]) -> list[Rows]:
     """Every predictions file that there is: the baseline's first, then each run's."""
-    folders = [("baseline", baseline, "predictions/baseline")] if baseline else []
-    folders += [(name, folder, f"predictions/runs/{name}") for name, folder in runs]
+    folders = [("baseline", baseline / "predictions", "predictions/baseline")] if baseline else []
+    folders += [(name, folder / "predictions", f"predictions/runs/{name}") for name, folder in runs]
+    return rows_in(folders)
+
+
+def rows_in(folders: Iterable[tuple[str, Path, str]]) -> list[Rows]:
+    """The predictions files of folders; each has whose it is, where it lies, and its name in the dossier."""
     kept = []
     for of, folder, inside in folders:
-        for path in [folder / "predictions" / f"{split}.jsonl" for split in _SPLITS] if folder else []:
+        for path in [folder / f"{split}.jsonl" for split in _SPLITS]:
             if path.is_file():
                 kept.append(Rows(of, path.stem, path, f"{inside}/{path.name}"))
     return kept
@@ -94,6 +99,8 @@ def differences(claimed: object, found: object, where: str = "") -> list[str]:
     if isinstance(claimed, list | tuple) and isinstance(found, list | tuple) and len(claimed) == len(found):
         pairs = enumerate(zip(claimed, found, strict=True))
         return [line for i, (a, b) in pairs for line in differences(a, b, f"{where}[{i}]")]
+    if isinstance(claimed, list | tuple) and isinstance(found, list | tuple):
+        return [f"{where}: claimed {len(claimed)} entries, found {len(found)}"]
     return [] if _same(claimed, found) else [f"{where}: claimed {_brief(claimed)}, found {_brief(found)}"]
 
 
@@ -107,7 +114,14 @@ def _same(claimed: object, found: object) -> bool:
 def recomputed(
     comparison: Comparison, read: Read, plan: Plan, hypothesis: Hypothesis, beside: Sequence[BesideFile] = ()
 ) -> list[str]:
-    """Compute the statistics again from the rows and say what differs; `read` gives the content of a dossier's file.
+    """Compute the statistics again from the rows and say what differs; as `statistics_of`."""
+    return differences(comparison.statistics, statistics_of(comparison, read, plan, hypothesis, beside))
+
+
+def statistics_of(
+    comparison: Comparison, read: Read, plan: Plan, hypothesis: Hypothesis, beside: Sequence[BesideFile] = ()
+) -> dict[str, Any]:
+    """The statistics computed again from the rows; `read` gives the content of a dossier's file.
 
     What stands beside them is found again too, as far as `beside` names its files.
 
@@ -127,8 +141,7 @@ def recomputed(
         unclean=unclean_in(comparison.statistics),
         lost=lost_in(comparison.statistics),
     )
-    again |= beside_again(comparison, beside, read, plan, hypothesis)
-    return differences(comparison.statistics, again)
+    return again | beside_again(comparison, beside, read, plan, hypothesis)
 
 
 def unclean_in(statistics: Mapping[str, Any]) -> list[str] | None:
@@ -161,6 +174,25 @@ def comparison_from(
     statistics = read_json(workspace / name)
     if statistics is None:
         return None
+    comparison = comparison_of(
+        finite(statistics), split, rows=rows, runs=runs, compared=compared, plan=plan, hypothesis=hypothesis
+    )
+    by_file = {item.file: item.path for item in rows} | {item.file: item.path for item in beside}
+    files = [beside_file(item) for item in beside]
+    return found_again(comparison, lambda file: content_of(by_file[file]), plan, hypothesis, files)
+
+
+def comparison_of(
+    statistics: dict[str, Any],
+    split: str,
+    *,
+    rows: Sequence[Rows],
+    runs: Sequence[Run],
+    compared: Sequence[Event],
+    plan: Plan,
+    hypothesis: Hypothesis,
+) -> Comparison:
+    """The statistics with the run that the ledger says was compared and the files behind them; not yet found again."""
     bodies = [event.body for event in compared if event.body.get("split", "validation") == split]
     body = bodies[-1] if bodies else {}
     if withdrawn_by(statistics, runs, body.get("run")):
@@ -169,7 +201,7 @@ def comparison_from(
     run = _tuned_run(statistics, body, rows, runs, split)
     after = _one(rows, run, split)
     variant_files, seed_files = _other_files(statistics, rows, runs, split)
-    comparison = Comparison(
+    return Comparison(
         split=split,
         run=run,
         baseline_file=before.file if before else "",
@@ -177,17 +209,21 @@ def comparison_from(
         variant_files=variant_files,
         seed_files=seed_files,
         bootstrap_seed=whole(statistics.get("bootstrap_seed")) or 0,
-        statistics=finite(statistics),
+        statistics=statistics,
         recomputed=None,
         differences=(),
         detectable_effect=_detectable(read_lines(before.path), plan.metrics, hypothesis) if before else None,
     )
-    if not before or not after:
+
+
+def found_again(
+    comparison: Comparison, read: Read, plan: Plan, hypothesis: Hypothesis, beside: Sequence[BesideFile]
+) -> Comparison:
+    """The comparison with what differs when its statistics are computed again; as it is where rows are missing."""
+    if not comparison.baseline_file or not comparison.tuned_file:
         return comparison
-    by_file = {item.file: item.path for item in rows} | {item.file: item.path for item in beside}
-    files = [beside_file(item) for item in beside]
     try:
-        faults = recomputed(comparison, lambda file: content_of(by_file[file]), plan, hypothesis, files)
+        faults = recomputed(comparison, read, plan, hypothesis, beside)
     except TestigoError as error:
         faults = [" ".join(str(error).split())]
     return replace(comparison, recomputed=not faults, differences=tuple(faults[:_DIFFERENCES_KEPT]))
@@ -250,7 +286,7 @@ def _tuned_run(
     statistics: Mapping[str, Any], body: Mapping[str, Any], rows: Sequence[Rows], runs: Sequence[Run], split: str
 ) -> str:
     """The run that was compared: named by the comparison, else the first finished run of the control."""
-    named = statistics.get("run") or body.get("run")
+    named = body.get("run") or statistics.get("run")
     if named:
         return str(named)
     with_rows = {item.of for item in rows if item.split == split}

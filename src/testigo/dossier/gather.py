@@ -20,19 +20,16 @@ from testigo.dossier.generations import generations_from
 from testigo.dossier.handed_over import is_withdrawn
 from testigo.dossier.history import amendments, notes, openings, registration, waivers
 from testigo.dossier.language import speaking
+from testigo.dossier.promise import hypothesis_from, plan_from
 from testigo.dossier.record import (
     FORMAT,
     Adapter,
     Comparison,
     Example,
-    Guard,
-    Hypothesis,
     LedgerFacts,
-    Plan,
     PredictionFile,
     Record,
     Run,
-    Variant,
 )
 from testigo.dossier.run_facts import mean_scores, run_from
 from testigo.dossier.times import times_from
@@ -56,7 +53,7 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         by_kind.setdefault(event.kind, []).append(event)
     root = workspace.root
     task = task_for(campaign)
-    plan, hypothesis = _plan(campaign, task), _hypothesis(campaign)
+    plan, hypothesis = plan_from(campaign), hypothesis_from(campaign)
     manifest_folder = current_folder(root / "corpus", by_kind.get("corpus-built", ()))
     manifest = read_json(manifest_folder / "manifest.json") if manifest_folder else None
     baseline_folder = current_folder(root / "baseline", by_kind.get("baseline-evaluated", ()))
@@ -117,14 +114,14 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         examples=_examples(comparison, rows, manifest_folder, manifest, campaign, task),
         generations=generations_from(workspace.run(comparison.run), hypothesis.metric) if comparison else (),
         times=times_from(root, campaign, events),
-        predictions=tuple(_prediction_file(item) for item in rows),
+        predictions=tuple(prediction_file(item) for item in rows),
         beside_files=tuple(beside_file(item) for item in beside),
         adapter=None
         if is_withdrawn(workspace, ledger.runs(), by_kind.get("exported", ()))
-        else _adapter(workspace.dossier / "adapter"),
+        else adapter_from(workspace.dossier / "adapter"),
         environment=_environment(root, runs, rows, gates.platform if gates else {}),
         drawn_with=drawn_with(),
-        ledger=_ledger_facts(ledger, events),
+        ledger=ledger_facts(events, ledger.verify()),
         missing=(),
     )
     return absent.with_missing(record)
@@ -156,39 +153,6 @@ def current_folder(parent: Path, events: Sequence[Event]) -> Path | None:
     return max(whole, key=lambda path: (path.stat().st_mtime, path.name)) if whole else None
 
 
-def _plan(campaign: Campaign, task: Task) -> Plan:
-    budget = campaign.budget
-    try:
-        text = campaign.path.read_text(encoding="utf-8")
-    except OSError:
-        text = ""
-    return Plan(
-        name=campaign.name,
-        question=campaign.question,
-        identity=campaign.identity(),
-        task=task.name,
-        metrics={str(metric): str(kind) for metric, kind in task.metrics.items()},
-        base=campaign.model.base,
-        settings=finite(campaign.canonical()),
-        seeds=tuple(campaign.seeds),
-        variants=tuple(Variant(v.name, finite(dict(v.set)), v.because) for v in campaign.variants),
-        price_per_hour=budget.price_per_hour if budget else None,
-        currency=(budget.currency or "") if budget else "",
-        language=campaign.language,
-        text=text,
-    )
-
-
-def _hypothesis(campaign: Campaign) -> Hypothesis:
-    registered = campaign.hypothesis
-    return Hypothesis(
-        metric=registered.improve.metric,
-        by=registered.improve.by,
-        guards=tuple(Guard(guard.metric, guard.within) for guard in registered.keep),
-        alpha=registered.alpha,
-    )
-
-
 def _examples(
     comparison: Comparison | None,
     rows: Sequence[Rows],
@@ -213,7 +177,8 @@ def _examples(
     return examples_from(comparison, by_file[comparison.baseline_file], by_file[comparison.tuned_file], texts)
 
 
-def _prediction_file(item: Rows) -> PredictionFile:
+def prediction_file(item: Rows) -> PredictionFile:
+    """A file of outputs as the record holds it."""
     return PredictionFile(
         file=item.file,
         of=item.of,
@@ -224,7 +189,8 @@ def _prediction_file(item: Rows) -> PredictionFile:
     )
 
 
-def _adapter(folder: Path) -> Adapter | None:
+def adapter_from(folder: Path) -> Adapter | None:
+    """The exported adapter as its own record tells it; None without one."""
     bound = read_json(folder / "testigo.json")
     if bound is None:
         return None
@@ -254,7 +220,8 @@ def _environment(root: Path, runs: Sequence[Run], rows: Sequence[Rows], platform
     return {name: " / ".join(sorted(values)) for name, values in sorted(found.items())}
 
 
-def _ledger_facts(ledger: Ledger, events: Sequence[Event]) -> LedgerFacts:
+def ledger_facts(events: Sequence[Event], faults: Sequence[str]) -> LedgerFacts:
+    """The ledger's extent, and what its own check found."""
     kinds: dict[str, int] = {}
     for event in events:
         kinds[event.kind] = kinds.get(event.kind, 0) + 1
@@ -263,6 +230,6 @@ def _ledger_facts(ledger: Ledger, events: Sequence[Event]) -> LedgerFacts:
         first_time=str(events[0].time) if events else "",
         last_time=str(events[-1].time) if events else "",
         last_digest=events[-1].digest if events else "",
-        faults=tuple(ledger.verify()),
+        faults=tuple(faults),
         kinds=kinds,
     )

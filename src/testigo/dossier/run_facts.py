@@ -31,18 +31,16 @@ def run_from(
     result = read_json(folder / "result.json") or {}
     trained = result.get("trained")
     trained = trained if isinstance(trained, Mapping) else {}
-    seconds = real(run.seconds) or real(result.get("seconds"))
-    predictions = read_lines(folder / "predictions" / "validation.jsonl")
-    return Run(
+    own = Run(
         id=run.id,
         variant=run.variant,
         seed=run.seed,
         state=run.state,
-        cause=str(run.cause or result.get("cause") or ""),
-        updates=run.updates or whole(result.get("updates")) or (0 if run.attempts else None),
+        cause=str(result.get("cause") or ""),
+        updates=whole(result.get("updates")),
         attempts=run.attempts,
-        seconds=seconds,
-        cost=None if price_per_hour is None or seconds is None else price_per_hour * seconds / 3600,
+        seconds=real(result.get("seconds")),
+        cost=None,
         best_update=whole(result.get("best_update")),
         best_validation_loss=real(result.get("best_validation_loss")),
         supervised_tokens=whole(result.get("supervised_tokens")),
@@ -51,14 +49,47 @@ def run_from(
         trained_parameters=whole(trained.get("parameters")),
         trained_share=real(trained.get("share")),
         weights_sha256=str(result.get("final_weights_sha256") or ""),
-        invalid_because=_why_invalid(run, events),
-        scores=mean_scores(predictions, metrics),
-        n_scored=len(predictions),
+        invalid_because="",
+        scores={},
+        n_scored=0,
         findings=tuple(
             RunFinding(whole(line.get("update")), finding_from(line)) for line in read_lines(folder / "findings.jsonl")
         ),
         samples=points_from(folder, metric),
         curve=curve_from(read_lines(folder / "steps.jsonl")),
+    )
+    predictions = read_lines(folder / "predictions" / "validation.jsonl")
+    return as_recorded(run, own, predictions, events=events, price_per_hour=price_per_hour, metrics=metrics)
+
+
+def as_recorded(
+    run: records.Run,
+    own: Run,
+    predictions: Sequence[Mapping[str, Any]],
+    *,
+    events: Sequence[Event],
+    price_per_hour: float | None,
+    metrics: Mapping[str, str],
+) -> Run:
+    """A run with all that the ledger and its outputs tell; what they leave open stays as the run's `own` files say.
+
+    Once a run has ended, the ledger has said why: an empty cause of its own is none.
+    """
+    seconds = real(run.seconds) or own.seconds
+    return replace(
+        own,
+        id=run.id,
+        variant=run.variant,
+        seed=run.seed,
+        state=run.state,
+        cause=run.cause if run.state in records.END_STATES else own.cause,
+        updates=run.updates or own.updates or (0 if run.attempts else None),
+        attempts=run.attempts,
+        seconds=seconds,
+        cost=None if price_per_hour is None or seconds is None else price_per_hour * seconds / 3600,
+        invalid_because=_why_invalid(run, events),
+        scores=mean_scores(predictions, metrics),
+        n_scored=len(predictions),
     )
 
 

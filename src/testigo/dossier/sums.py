@@ -26,6 +26,14 @@ def files_of(folder: Path) -> dict[str, Path]:
     return found
 
 
+def empty_folders(folder: Path) -> list[str]:
+    """Folders below the folder in which no file lies, the outermost of each: nothing that is written leaves one."""
+    paths = list(folder.rglob("*"))
+    full = {parent for path in paths if path.is_symlink() or not path.is_dir() for parent in path.parents}
+    empty = {path for path in paths if path not in full and path.is_dir() and not path.is_symlink()}
+    return sorted(f"{path.relative_to(folder).as_posix()}/" for path in empty if path.parent not in empty)
+
+
 def text_of(digests: Mapping[str, str]) -> str:
     """The file's text: one line a file, in order of names."""
     return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
@@ -40,7 +48,7 @@ def write_sums(folder: Path) -> None:
 def check_sums(folder: Path) -> tuple[int, list[str]]:
     """How many files there are, and every one that is missing, extra, changed, or no plain file.
 
-    A line of SHA256SUMS that is itself damaged is a fault too.
+    A folder in which no file lies is extra too. A line of SHA256SUMS that is itself damaged is a fault too.
     """
     faults: list[str] = []
     try:
@@ -69,4 +77,5 @@ def check_sums(folder: Path) -> tuple[int, list[str]]:
             faults.append(f"{name}: not listed in {NAME}")
         elif sha256_of(found[name]) != recorded[name]:
             faults.append(f"{name}: was changed: its content does not fit its digest in {NAME}")
+    faults += [f"{name}: is an empty folder, which no dossier has" for name in empty_folders(folder)]
     return len(found), faults

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from testigo.dossier.files import finite
-from testigo.dossier.record import Record
+from testigo.dossier.record import FORMAT, Record
 
 SCHEMA_FILE = Path(__file__).with_name("dossier.schema.json")
 
@@ -29,6 +29,15 @@ def to_json(record: Record) -> str:
 def from_json(text: str) -> Record:
     """The record of a JSON twin. Raises ValueError when the text is not one."""
     return _adapter().validate_json(text)
+
+
+def format_of(text: str) -> object:
+    """The format that a JSON twin says it was written by; ours where it says none or is no JSON at all."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return FORMAT
+    return document.get("format", FORMAT) if isinstance(document, dict) else FORMAT
 
 
 def read_record(folder: Path) -> Record:

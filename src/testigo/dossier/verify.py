@@ -9,17 +9,20 @@ from typing import Any, Final
 
 from jinja2 import TemplateError
 
+from testigo.campaign.campaign import DEFINES_NO_RESULT
 from testigo.dossier import crate, croissant, signature, sums, twin
+from testigo.dossier.again import Found, not_as_told, not_the_registered, untold
 from testigo.dossier.beside_files import content_of
 from testigo.dossier.card import model_card
-from testigo.dossier.comparison_facts import recomputed
+from testigo.dossier.comparison_facts import differences, statistics_of
 from testigo.dossier.control import ControlCheck
 from testigo.dossier.files import read_json, read_lines, sha256_of
 from testigo.dossier.gather import drawn_with
-from testigo.dossier.record import Comparison, Record
+from testigo.dossier.record import FORMAT, Comparison, Record
 from testigo.dossier.report import html
-from testigo.errors import TestigoError, VerificationFailed
+from testigo.errors import TestigoError, VerificationFailed, WorkspaceError
 from testigo.ledger import Head, kinds, verify_export
+from testigo.ledger.export import event_from
 
 BOUND = "testigo.json"
 _BESIDE: Final = {
@@ -96,8 +99,9 @@ def verify_dossier(
 ) -> Verification:
     """Check a dossier, or an adapter folder alone.
 
-    Every file against SHA256SUMS; the ledger's chain; the statistics again from the row-by-row predictions; the page
-    and the card again from dossier.json; the adapter's own hashes; and, where `control` is given, its control inputs.
+    Every file against SHA256SUMS; the ledger's chain; dossier.json and campaign.yaml against the events and files
+    beside them; the statistics again from the row-by-row predictions; the page and the card again from dossier.json;
+    the adapter's own hashes; and, where `control` is given, its control inputs.
 
     Parameters
     ----------
@@ -114,6 +118,8 @@ def verify_dossier(
     ------
     VerificationFailed
         When the folder is neither a dossier nor an adapter.
+    WorkspaceError
+        When another format of dossier.json was written than this version reads.
     """
     folder = path.parent if path.name in ("index.html", "dossier.json", sums.NAME) else path
     report = _Report(without_control)
@@ -128,12 +134,14 @@ def verify_dossier(
             where=str(folder),
             action="give the folder that `testigo dossier` or `testigo export` wrote",
         )
+    _check_format(folder)
     n_files, faults = sums.check_sums(folder)
     report.look("the digest of every file", lambda: faults)
     _signed(folder, key, report)
     record = _record(folder, report)
     if record is not None:
         report.look("the ledger's chain", lambda: _chain(folder, record))
+        _told(folder, record, report)
         _rows(folder, record, report)
         _drawn(folder, record, report)
     if (folder / "adapter").is_dir():
@@ -149,6 +157,50 @@ def _signed(folder: Path, key: Path | None, report: _Report) -> None:
         report.look("the signature", lambda: signature.faults_of(folder, key))
     elif (folder / signature.NAME).exists():
         report.not_checked.append("the signature: give the public key with --key PUBLIC")
+
+
+def _check_format(folder: Path) -> None:
+    """Refuse another format: it is not false, and this version cannot judge it."""
+    path = folder / "dossier.json"
+    try:
+        found = twin.format_of(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    if found != FORMAT or isinstance(found, bool):
+        raise WorkspaceError(
+            expected=f"a dossier of format {FORMAT}",
+            found=f"written by format {str(found)[:20]}, this version reads {FORMAT}",
+            where=str(path),
+            action="verify it with the version of Testigo that wrote it",
+        )
+
+
+def _told(folder: Path, record: Record, report: _Report) -> None:
+    """The record against the events and files beside it; what they do not tell is listed."""
+    found: list[Found] = []
+
+    def registered() -> Iterable[str]:
+        found.append(Found(folder, [event_from(event) for event in read_lines(folder / "events.jsonl")]))
+        return not_the_registered(found[0], record)
+
+    report.look("campaign.yaml against the registration", registered)
+    if not found:
+        return
+    report.look("dossier.json against the events and files beside it", lambda: not_as_told(found[0], record))
+    untold_by: list[str] = []
+
+    def listed() -> Iterable[str]:
+        untold_by.extend(untold(found[0], record))
+        return []
+
+    report.look("what else dossier.json says", listed)
+    report.checked.remove("what else dossier.json says")
+    if found[0].freeze is None and found[0].campaign is not None:
+        report.not_checked.append("campaign.yaml: the ledger holds no registration to hold it against")
+    elif found[0].campaign is not None:
+        report.not_checked.append(f"in campaign.yaml, what defines no result: {', '.join(DEFINES_NO_RESULT)}")
+    if untold_by:
+        report.not_checked.append(f"in dossier.json, what no event and no file here tells: {', '.join(untold_by)}")
 
 
 def _record(folder: Path, report: _Report) -> Record | None:
@@ -207,11 +259,20 @@ def _statistics(folder: Path, record: Record, comparison: Comparison, report: _R
         path = _inside(folder, name)
         return content_of(path) if path else []
 
+    found: dict[str, Any] = {}
+
     def again() -> Iterable[str]:
-        for line in recomputed(comparison, read, record.plan, record.hypothesis, record.beside_files):
+        found.update(statistics_of(comparison, read, record.plan, record.hypothesis, record.beside_files))
+        lines = differences(comparison.statistics, found)
+        for line in lines:
             yield f"dossier.json: {which} do not follow from the predictions: {line}"
+        if not lines and (comparison.recomputed is not True or comparison.differences):
+            yield f"dossier.json: {which} are said not to be found again, and they are"
 
     report.look(f"{which}, computed again", again)
+    others = sorted({*comparison.statistics} - {*found, *_BESIDE, "forgetting", "split", "run"})
+    if found and others:
+        report.not_checked.append(f"in {which}: {', '.join(others)}")
     kept = {one.what for one in record.beside_files}
     beside = [told for name, (told, needs) in _BESIDE.items() if comparison.statistics.get(name) and not needs & kept]
     if beside:
@@ -286,6 +347,8 @@ def _adapter(folder: Path, prefix: str, report: _Report, control: ControlCheck |
             name = path.relative_to(folder).as_posix()
             if path.is_file() and name != BOUND and name not in recorded:
                 yield f"{prefix}{name}: not listed in {BOUND}"
+        for name in [] if prefix else sums.empty_folders(folder):
+            yield f"{name}: is an empty folder, which no adapter has"
 
     report.look("the adapter's files", hashes)
     if control is None:

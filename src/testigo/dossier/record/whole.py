@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from testigo.dossier.record.data import Data
 from testigo.dossier.record.outcome import Adapter, BesideFile, Comparison, Example, PredictionFile
 from testigo.dossier.record.promised import Amendment, Hypothesis, Note, Opening, Plan, Registration, Waiver
 from testigo.dossier.record.runs import Gates, Generation, PlannedTime, Run
 
-FORMAT = 1
+FORMAT: Final = 1
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Record:
     is on the test, `on_validation` keeps the one before.
     """
 
-    format: int
+    format: Literal[1]
     testigo_version: str
     plan: Plan
     hypothesis: Hypothesis
