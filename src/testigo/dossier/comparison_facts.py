@@ -174,6 +174,9 @@ def comparison_from(
     statistics = read_json(workspace / name)
     if statistics is None:
         return None
+    bodies = [event.body for event in compared if event.body.get("split", "validation") == split]
+    if withdrawn_by(statistics, runs, bodies[-1].get("run") if bodies else None):
+        return None
     comparison = comparison_of(
         finite(statistics), split, rows=rows, runs=runs, compared=compared, plan=plan, hypothesis=hypothesis
     )
@@ -195,8 +198,6 @@ def comparison_of(
     """The statistics with the run that the ledger says was compared and the files behind them; not yet found again."""
     bodies = [event.body for event in compared if event.body.get("split", "validation") == split]
     body = bodies[-1] if bodies else {}
-    if withdrawn_by(statistics, runs, body.get("run")):
-        return None
     before = _one(rows, "baseline", split)
     run = _tuned_run(statistics, body, rows, runs, split)
     after = _one(rows, run, split)
