@@ -330,3 +330,26 @@ def test_a_campaign_of_another_workspace_can_be_named(
     assert answer(capsys, "status", campaign, code=2)["ok"] is False
     assert answer(capsys, "status", campaign, "--workspace", moved)["campaign"] == "orders"
     assert answer(capsys, "status", moved)["campaign"] == "orders"
+
+
+def test_a_workspace_that_another_file_of_the_same_name_made_is_told_with_both(
+    campaign: Path, workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with workspace.open_ledger(create=True):
+        pass
+    assert "warning" not in words(capsys, "status", campaign)[1]
+    other = new_campaign(Path("d"))
+    warning = words(capsys, "status", other)[1].splitlines()[0]
+    assert warning == (
+        "warning: orders.testigo was made by c/campaign.yaml, another file than d/campaign.yaml; "
+        "--workspace DIR names another workspace"
+    )
+    loaded = load(other)
+    own = Workspace.for_campaign(loaded, Path("d/orders.testigo")).create(loaded)
+    assert "--workspace d/orders.testigo names" in words(capsys, "status", other)[1]
+    with own.open_ledger(create=True):
+        pass
+    assert "warning" not in words(capsys, "status", other, "--workspace", own.root)[1]
+    other.rename("e.yaml")
+    campaign.unlink()
+    assert "warning" not in words(capsys, "status", "e.yaml")[1], "its maker is gone: the file was moved"

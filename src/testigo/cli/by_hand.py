@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testigo.cli.opening import load_campaign
+from testigo.cli.opening import find_workspace, load_campaign
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, show
 from testigo.errors import WorkspaceError
 
@@ -29,10 +29,9 @@ def stop(
 
     Example: testigo stop campaign.yaml control-s0-1a2b3c4d5e --because "the loss stands still"
     """
-    from testigo.campaign.workspace import Workspace
     from testigo.conductor import by_hand
 
-    found = Workspace.find(campaign, workspace)
+    found = find_workspace(campaign, workspace)
     with found.open_ledger() as ledger:
         event = by_hand.stop(found, ledger, run, by=by or person(), reason=because)
     if as_json:
@@ -53,11 +52,10 @@ def waive(
 
     Example: testigo waive campaign.yaml E107 --because "the classes are unequal by design"
     """
-    from testigo.campaign.workspace import Workspace
     from testigo.conductor import by_hand
     from testigo.gates import all_rules
 
-    loaded, found = load_campaign(campaign), Workspace.find(campaign, workspace)
+    loaded, found = load_campaign(campaign), find_workspace(campaign, workspace)
     rules = all_rules(tuple(loaded.folder / name for name in loaded.rules.files))
     with found.open_ledger() as ledger:
         event = by_hand.waive(
@@ -86,12 +84,11 @@ def amend(
 
     Example: testigo amend campaign.yaml --because "the learning rate was too high for the larger batch"
     """
-    from testigo.campaign.workspace import Workspace
     from testigo.conductor import by_hand
     from testigo.conductor.opening import at_rest
     from testigo.ledger import kinds
 
-    loaded, found = load_campaign(campaign), Workspace.find(campaign, workspace)
+    loaded, found = load_campaign(campaign), find_workspace(campaign, workspace)
     if found.campaign_name != loaded.name:
         raise WorkspaceError(
             expected=f"the workspace of the campaign `{loaded.name}`",

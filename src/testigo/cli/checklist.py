@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testigo.cli.generations import compared, kept_samples
-from testigo.cli.opening import load_campaign
+from testigo.cli.opening import find_workspace, load_campaign
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_part
 from testigo.disk import read_lines
 from testigo.errors import TestigoError
@@ -59,7 +59,6 @@ def checklist(campaign: CampaignPath, workspace: WorkspaceFlag = None, as_json: 
 
 
 def _items(campaign: Path, workspace: Path | None) -> Iterator[Item]:
-    from testigo.campaign.workspace import Workspace
     from testigo.errors import WorkspaceError
 
     name = named(campaign, workspace)
@@ -67,7 +66,7 @@ def _items(campaign: Path, workspace: Path | None) -> Iterator[Item]:
     events: tuple[Event, ...] = ()
     runs: tuple[Run, ...] = ()
     try:
-        found = Workspace.find(campaign, workspace)
+        found = find_workspace(campaign, workspace)
     except WorkspaceError:
         if campaign.is_dir() or workspace is not None:
             raise

@@ -13,6 +13,7 @@ import typer
 from testigo.cli.beside import print_beside
 from testigo.cli.forest import branches_of, forest
 from testigo.cli.open_test import read_price, told_price
+from testigo.cli.opening import find_workspace
 from testigo.cli.output import (
     CampaignPath,
     JsonFlag,
@@ -48,9 +49,8 @@ def compare(
 
     Example: testigo compare campaign.yaml --html comparison.html
     """
-    from testigo.campaign.workspace import Workspace
 
-    found = Workspace.find(campaign, workspace)
+    found = find_workspace(campaign, workspace)
     file = campaign if campaign.is_file() else found.campaign_path
     if file is not None and file.is_file():
         _check_registered(found, file)

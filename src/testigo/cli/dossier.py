@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from testigo.cli.opening import find_workspace
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show
 from testigo.errors import WorkspaceError
 
@@ -26,7 +27,7 @@ def dossier(
 
     Example: testigo dossier campaign.yaml
     """
-    from testigo.campaign import Workspace, load
+    from testigo.campaign import load
     from testigo.campaign.registration import require_registered
     from testigo.dossier import build_dossier, read_record, signature
     from testigo.dossier.conclusion import badge, sentence
@@ -34,7 +35,7 @@ def dossier(
     from testigo.dossier.sums import NAME
     from testigo.ledger import kinds
 
-    found = Workspace.find(campaign, workspace)
+    found = find_workspace(campaign, workspace)
     file = campaign if campaign.is_file() else found.campaign_path
     if file is None or not file.is_file():
         raise WorkspaceError(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from testigo.cli.opening import find_workspace
 from testigo.cli.output import ending, named, print_json, show, show_part, show_table
 from testigo.disk import read_lines
 from testigo.errors import WorkspaceError
@@ -26,9 +27,8 @@ def show_generations(campaign: Path, workspace: Path | None, *, n: int | None, a
     WorkspaceError
         When no run has kept any.
     """
-    from testigo.campaign.workspace import Workspace
 
-    found = Workspace.find(campaign, workspace)
+    found = find_workspace(campaign, workspace)
     kept = kept_samples(found)
     if not kept:
         raise WorkspaceError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testigo.cli.by_hand import person
+from testigo.cli.opening import find_workspace
 from testigo.cli.output import (
     CampaignPath,
     JsonFlag,
@@ -184,9 +185,8 @@ def export(
 
 
 def _ledger(campaign: Path, workspace: Path | None) -> Ledger:
-    from testigo.campaign.workspace import Workspace
 
-    return Workspace.find(campaign, workspace).open_ledger()
+    return find_workspace(campaign, workspace).open_ledger()
 
 
 def _count(ledger: Ledger) -> int:

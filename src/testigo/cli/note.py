@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testigo.cli.by_hand import person
+from testigo.cli.opening import find_workspace
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, print_json, short, show, show_table
 from testigo.errors import LedgerError, TestigoError
 
@@ -34,10 +35,9 @@ def note(
 
     Example: testigo note campaign.yaml "the loss is noisy after update 40" --run control-s0-1a2b3c4d5e
     """
-    from testigo.campaign.workspace import Workspace
     from testigo.ledger import kinds
 
-    found = Workspace.find(campaign, workspace)
+    found = find_workspace(campaign, workspace)
     with found.open_ledger() as ledger:
         if text is None and not invalid:
             _list(ledger.events(kinds.NOTE, run), as_json)

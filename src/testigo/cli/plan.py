@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from testigo.cli.opening import find_workspace
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
 from testigo.errors import CampaignError, WorkspaceError
 
@@ -61,13 +62,12 @@ def plan(
     Example: testigo plan campaign.yaml --days 3 --days 7 --price 2.10 --html plan.html --calendar plan.ics
     """
     from testigo.campaign import load
-    from testigo.campaign.workspace import Workspace
     from testigo.rental import NotMeasured
     from testigo.rental.gpus import offers, read_table, table_text
 
     if write_gpus is not None:
         _write(write_gpus, table_text())
-    found = Workspace.find(campaign, workspace)
+    found = find_workspace(campaign, workspace)
     file = campaign if campaign.is_file() else found.campaign_path
     if file is None or not file.is_file():
         raise WorkspaceError(

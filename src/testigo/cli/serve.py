@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from testigo.cli.opening import find_workspace
 from testigo.cli.output import JsonFlag, WorkspaceFlag
 from testigo.errors import MissingExtra
 
@@ -65,4 +66,4 @@ def _workspaces(path: Path, given: Path | None) -> list[Workspace]:
     inside = (
         sorted(path.glob(f"*/{MARKER}")) if given is None and path.is_dir() and not (path / MARKER).exists() else []
     )
-    return [Workspace.find(marker.parent) for marker in inside] or [Workspace.find(path, given)]
+    return [Workspace.find(marker.parent) for marker in inside] or [find_workspace(path, given)]

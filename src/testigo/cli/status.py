@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from testigo.cli.opening import find_workspace
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
 from testigo.errors import CampaignError
 from testigo.room import Notice
@@ -48,12 +49,11 @@ def status(
 
     Example: testigo status campaign.yaml --watch
     """
-    from testigo.campaign.workspace import Workspace
     from testigo.gates.predicted import Measured
     from testigo.ledger import campaign_state
     from testigo.ledger.question import IN_WORDS, question_in
 
-    found = Workspace.find(campaign, workspace)
+    found = find_workspace(campaign, workspace)
     if watch:
         _watch(found.root, as_json=as_json)
     with found.open_ledger() as ledger:
