@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from whole import testigo as command
 
 import testigo
-from testigo.ledger import kinds
+from testigo.ledger import Ledger, kinds
 from testigo.training.start import Work
 
 if TYPE_CHECKING:
@@ -295,7 +296,36 @@ def test_a_control_that_diverged_ends_with_code_1_and_a_dossier_that_says_so(
     assert place.testigo("run", "--json").code == 1, "a run that diverged is not tried again in silence"
     assert place.events() == before
     refused = place.testigo("open-test", "--json", "--yes", "--because", "final")
-    assert (refused.code, refused.problem["found"]) == (2, "none")
+    assert (refused.code, "is diverged (the loss is nan)" in refused.problem["found"]) == (2, True)
+    assert refused.problem["action"].startswith("mend the cause in the campaign file, then: testigo run")
+
+
+def test_where_the_only_control_is_invalid_nothing_is_concluded_and_another_seed_leads_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from testigo.training import start
+
+    monkeypatch.setattr(subprocess, "Popen", _no_process)
+    (run,) = [folder.name for folder in (place.workspace / "runs").iterdir()]
+    declared = command(
+        "ledger", "invalid", str(place.file), run, "--because", "it read the rows of May", "--workspace",
+        str(place.workspace), "--json",
+    )  # fmt: skip
+    assert declared.code == 0, declared.err
+    ended = place.testigo("run", "--json")
+    assert (ended.code, ended.document["comparison"]) == (1, None)
+    assert ended.document["conclusion"].startswith("no valid run of the control is there: control-s0-")
+    assert "put another seed under seeds" in " ".join(ended.err.split())
+    dossier = place.workspace / "dossier"
+    assert not (dossier / "adapter").exists()
+    assert "no valid run of the control is there" in (dossier / "index.html").read_text(encoding="utf-8")
+    assert "model-index" not in (dossier / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert place.testigo("export", "--json").problem["action"].startswith("put another seed")
+    place.change({"seeds": [0, 1]})
+    monkeypatch.setattr(start, "train", _diverged)
+    place.testigo("run", "--json", "--amend", "the run of seed 0 read the rows of May")
+    with Ledger.open(place.workspace / "ledger.sqlite") as ledger:
+        assert [(run.seed, run.state) for run in ledger.runs()] == [(0, "invalid"), (1, "diverged")]
 
 
 def _diverged(spec: Path, *, on_start: Any, **options: Any) -> Work[dict[str, Any]]:
