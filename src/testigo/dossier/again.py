@@ -146,8 +146,8 @@ def untold(found: Found, record: Record) -> list[str]:
     known = {run.id: run for run in found.runs.values()}
     for run in record.runs:
         own = known.get(run.id)
-        open_ = own is not None and own.attempts > 0
-        names += [f"{run.id}.{name}" for name in ("updates", "seconds") if open_ and not getattr(own, name)]
+        left_open = [name for name in ("updates", "seconds") if own is not None and not getattr(own, name)]
+        names += [f"{run.id}.{name}" for name in left_open if getattr(run, name)]
     if any(one.prompt or one.target for one in record.examples):
         names.append("examples' prompts and targets")
     names += [name for name in ("generations", "times", "environment") if getattr(record, name)]

@@ -36,7 +36,7 @@ def run_from(
         variant=run.variant,
         seed=run.seed,
         state=run.state,
-        cause=str(result.get("cause") or ""),
+        cause="",
         updates=whole(result.get("updates")),
         attempts=run.attempts,
         seconds=real(result.get("seconds")),
@@ -73,7 +73,7 @@ def as_recorded(
 ) -> Run:
     """A run with all that the ledger and its outputs tell; what they leave open stays as the run's `own` files say.
 
-    Once a run has ended, the ledger has said why: an empty cause of its own is none.
+    Why it ended is the ledger's word alone: an empty cause is none.
     """
     seconds = real(run.seconds) or own.seconds
     return replace(
@@ -82,7 +82,7 @@ def as_recorded(
         variant=run.variant,
         seed=run.seed,
         state=run.state,
-        cause=run.cause if run.state in records.END_STATES else own.cause,
+        cause=run.cause,
         updates=run.updates or own.updates or (0 if run.attempts else None),
         attempts=run.attempts,
         seconds=seconds,
