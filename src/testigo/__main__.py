@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testigo.cli import main
+from testigo.beginning import testigo
 
 if __name__ == "__main__":
-    main()
+    testigo()

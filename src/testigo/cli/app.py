@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from testigo import __version__
+from testigo.beginning import interrupted, was_interrupted
 from testigo.cli import ledger
 from testigo.cli import run as _run
 from testigo.cli.baseline import baseline
@@ -69,7 +70,6 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 GROUPS: dict[str, typer.Typer] = {"ledger": ledger.app}
 """Commands with commands inside."""
 
-INTERRUPTED = 3
 FAULT_OF_OURS = 70
 _TYPER_INTERRUPTED = 130
 _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -127,16 +127,18 @@ def run(arguments: Sequence[str]) -> int:
         print_problems([_usage_problem(error).redacted()], as_json=as_json)
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        return _interrupted(as_json)
+        return interrupted(as_json=as_json)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        if was_interrupted(error):
+            return interrupted(as_json=as_json)
         print(without_secrets(traceback.format_exc()), file=sys.stderr)
         print_problems([_fault_of_ours(error)], as_json=as_json)
         return FAULT_OF_OURS
     if code == _TYPER_INTERRUPTED:
-        return _interrupted(as_json)
+        return interrupted(as_json=as_json)
     return code if isinstance(code, int) else 0
 
 
@@ -147,15 +149,6 @@ def main() -> None:
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
     sys.exit(run(sys.argv[1:]))
-
-
-def _interrupted(as_json: bool) -> int:
-    if as_json:
-        problem = Problem("time to end", "an interruption", "this command", "run the same command again to go on")
-        print_problems([problem], as_json=True)
-    else:
-        say("Interrupted. Run the same command again to go on.")
-    return INTERRUPTED
 
 
 def _usage_problem(error: Any) -> Problem:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from testigo.beginning import become
 from testigo.cli.opening import find_workspace
 from testigo.cli.output import JsonFlag, WorkspaceFlag
 from testigo.errors import MissingExtra
@@ -43,20 +42,16 @@ def serve(
     for library in ("starlette", "uvicorn"):
         if find_spec(library) is None:
             raise MissingExtra(library, "page", "serves the live page")
-    command = [
-        sys.executable,
-        "-m",
-        "testigo.page",
+    arguments = [
         *(str(one.root) for one in found),
         "--host",
         host,
         "--port",
         str(port),
     ]
-    command += ["--token", token] if token is not None else []
-    sys.stdout.flush()
+    arguments += ["--token", token] if token is not None else []
     # This process becomes the page: the two rooms do not know each other, and a signal reaches the page itself.
-    os.execv(command[0], [*command, *(["--json"] if as_json else [])])
+    become("testigo.page.__main__", [*arguments, *(["--json"] if as_json else [])])
 
 
 def _workspaces(path: Path, given: Path | None) -> list[Workspace]:

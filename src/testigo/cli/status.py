@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from testigo.beginning import become
 from testigo.cli.opening import find_workspace
 from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, short, show, show_table
 from testigo.errors import CampaignError
@@ -95,9 +94,8 @@ def _watch(root: Path, *, as_json: bool) -> None:
             where="the command line",
             action="leave one of them out",
         )
-    sys.stdout.flush()
     # This process becomes the view: the page's rooms and the commands do not know each other.
-    os.execv(sys.executable, [sys.executable, "-m", "testigo.page.screen", str(root)])
+    become("testigo.page.screen", [str(root)])
 
 
 def _memory(events: Sequence[Event]) -> dict[str, Any] | None:
