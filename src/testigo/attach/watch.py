@@ -177,7 +177,7 @@ def _n_choices(model: Any, trainer: Any) -> int | None:
     if trainer.compute_loss_func is not None or trainer.label_smoother is not None:
         return None
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
-    configuration = getattr(inner, "config", None)
+    configuration: Any = getattr(inner, "config", None)
     if getattr(trainer, "_loss_shifts_labels", False):
         return getattr(configuration, "vocab_size", None)
     loss = LOSS_MAPPING.get(getattr(inner, "loss_type", None))
