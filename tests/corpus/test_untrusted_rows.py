@@ -65,7 +65,7 @@ def test_a_pickled_column_is_refused_by_row_and_never_loaded(tmp_path: Path) -> 
     column = [pickle.dumps(Planted(tmp_path / "ran")), b"plain"]
     pq.write_table(pa.table({"id": ["a", "b"], "text": column, "answer": ["x", "y"]}), tmp_path / "rows.parquet")
     rows = clean(read(tmp_path, "rows.parquet").rows, (), ("text", "answer")).rows
-    options: dict[str, Any] = {"id_field": "id", "group_field": None, "category_field": None}
+    options: dict[str, Any] = {"id_field": "id", "group_field": None, "category_field": None, "keys": {}}
     _, problems = check_rows(rows, needed=("text", "answer"), check=lambda row: [], **options)
     assert len(problems) == 2
     assert all("bytes" in problem.found and problem.where and problem.action for problem in problems)

@@ -242,7 +242,7 @@ class Adapter(Section):
     """`lora` trains small matrices beside frozen weights; `full` trains every weight."""
     rank: Width = 16
     """LoRA: the inner size of each pair of matrices."""
-    alpha: float = Field(default=32.0, gt=0, le=1e6)
+    alpha: float = Field(default=32.0, gt=0)
     """LoRA: the update is scaled by alpha / rank."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """LoRA: share of the adapter's inputs that is set to zero in training."""
