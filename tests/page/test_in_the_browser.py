@@ -162,11 +162,16 @@ def _point_at_half(visit: Visit) -> None:
     page = visit.page  # a picture that new updates draw again is asked for anew each time
     page.evaluate("() => document.querySelector('[data-curves]').scrollIntoView({block: 'center'})")
     page.wait_for_function("() => document.querySelector('[data-curves] canvas')")
-    x, y = page.evaluate(
-        "() => { const at = document.querySelector('[data-curves] canvas').getBoundingClientRect();"
-        " return [at.x + at.width / 2, at.y + at.height / 2]; }"
-    )
-    page.mouse.move(x, y)
+    for attempt in range(50):  # pictures that are drawn meanwhile move it away from under the pointer
+        x, y = page.evaluate(
+            "() => { const at = document.querySelector('[data-curves] canvas').getBoundingClientRect();"
+            " return [at.x + at.width / 2, at.y + at.height / 2]; }"
+        )
+        page.mouse.move(x + attempt % 2, y)
+        page.wait_for_timeout(100)
+        if page.locator(".reading:not([hidden])").count():
+            return
+    raise AssertionError("no value is read under the pointer")
 
 
 def _reading(visit: Visit) -> list[str]:
