@@ -6,8 +6,8 @@ WORKERS ?= 2
 # How often `make kills` kills and how many files `make fuzz` damages, and the seed of both.
 N ?= 100
 SEED ?= 0
-# Waiting OpenMP threads must not spin when tests share the cores.
-export OMP_WAIT_POLICY ?= PASSIVE
+# Waiting OpenMP threads must not spin for long when tests share the cores.
+export GOMP_SPINCOUNT ?= 10000
 
 .DEFAULT_GOAL := help
 .PHONY: help venv browser pictures demo test bench honesty lint docs messages clean

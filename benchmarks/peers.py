@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-#: How contestants run: offline, without a word to anybody, waiting threads asleep.
+#: How contestants run: offline, without a word to anybody, threads that wait as they do in Testigo's workers.
 ENVIRONMENT = {
-    "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "10000",
     "HF_HUB_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
     "DO_NOT_TRACK": "1",

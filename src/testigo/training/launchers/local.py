@@ -15,15 +15,16 @@ from testigo.errors import Interrupted, reported_in
 from testigo.model.starter import STARTER
 from testigo.ray_cluster import SILENT
 
-# Usage reports of the libraries are off for every worker: nothing leaves the machine. Threads that wait do not spin: on
-# two busy cores a forward pass took 5 to 10 times longer with OpenMP's default (docs/log.md).
+# Usage reports of the libraries are off for every worker: nothing leaves the machine. Threads that wait spin for less
+# than a millisecond: with OpenMP's default they take a busy machine's cores from those that work, and where they sleep at
+# once an update takes half as long again (docs/log.md).
 ENVIRONMENT = {
     **SILENT,
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "PYTHONUNBUFFERED": "1",
-    "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "10000",
 }
 _REPORTS = ("HF_HUB_OFFLINE", *SILENT)
 GRACE_SECONDS = 30.0
@@ -37,7 +38,10 @@ def environment() -> dict[str, str]:
 
     Workers are offline: whoever starts them has already fetched what a campaign names.
     """
-    return {**ENVIRONMENT, **os.environ, **{name: ENVIRONMENT[name] for name in _REPORTS}}
+    found = {**ENVIRONMENT, **os.environ, **{name: ENVIRONMENT[name] for name in _REPORTS}}
+    if "OMP_WAIT_POLICY" in os.environ and "GOMP_SPINCOUNT" not in os.environ:
+        del found["GOMP_SPINCOUNT"]  # it would win over the policy that the user named
+    return found
 
 
 def only(devices: Devices) -> dict[str, str]:
