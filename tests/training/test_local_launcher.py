@@ -48,3 +48,13 @@ def test_the_systems_own_count_is_read() -> None:
     assert local.n_killed_for_memory() >= whole
     script = "from testigo.training.launchers import local; print(local.n_killed_for_memory())"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout.strip().isdigit()
+
+
+def test_threads_of_a_worker_wait_for_a_moment_unless_the_user_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    assert local.environment()["GOMP_SPINCOUNT"] == "10000"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
+    assert "GOMP_SPINCOUNT" not in local.environment()
+    monkeypatch.setenv("GOMP_SPINCOUNT", "500")
+    assert local.environment()["GOMP_SPINCOUNT"] == "500"

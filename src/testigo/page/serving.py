@@ -79,17 +79,21 @@ def serve(
     access = _access(host, token)
     guarded, live = application_of([Workspace.find(one) for one in workspaces], access)
 
-    class Server(uvicorn.Server):
-        def handle_exit(self, sig: int, frame: Any) -> None:
-            live.close()  # the open streams end, so that nobody waits for them
-            super().handle_exit(sig, frame)
-
     live.warm()
     with _listening(host, port) as listening:
         own_port = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         place = f"http://{shown}:{own_port}/"
-        on_start(place + (f"?token={token}" if token else ""), f"{place}?token={access.secret}")
+
+        class Server(uvicorn.Server):
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets=sockets)
+                on_start(place + (f"?token={token}" if token else ""), f"{place}?token={access.secret}")
+
+            def handle_exit(self, sig: int, frame: Any) -> None:
+                live.close()  # the open streams end, so that nobody waits for them
+                super().handle_exit(sig, frame)
+
         settings = uvicorn.Config(
             guarded,
             http="h11",  # the parser with a bound on the size of a request's head

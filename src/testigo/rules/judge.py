@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from testigo.rules.rule import CannotCheck, Finding, NotChecked, Passed, Rule
@@ -95,7 +96,8 @@ def judge(
     return Verdict(tuple(findings), tuple(passes), tuple(skipped), dict(waivers or {}))
 
 
-def _in_order(rules: tuple[Rule, ...]) -> list[Rule]:
+@lru_cache(maxsize=16)
+def _in_order(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     by_code = {rule.code: rule for rule in rules}
     ordered: dict[str, Rule] = {}
 
@@ -109,4 +111,4 @@ def _in_order(rules: tuple[Rule, ...]) -> list[Rule]:
 
     for rule in sorted(rules, key=lambda r: r.code):
         visit(rule, ())
-    return list(ordered.values())
+    return tuple(ordered.values())

@@ -65,9 +65,9 @@ def passed(observed: str) -> Passed:
     return Passed("", observed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """A pure function over one evidence record, with a permanent code and overridable limits."""
+    """A pure function over one evidence record, with a permanent code and overridable limits. It equals itself alone."""
 
     code: str
     name: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -186,4 +187,4 @@ def validation_of(step: Mapping[str, Any]) -> tuple[int, float, int]:
 
 
 def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
+    return math.nan if value is None else float(value)
