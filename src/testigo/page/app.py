@@ -296,13 +296,13 @@ class Lives:
         self.pages = pages
 
     def warm(self) -> None:
-        """Read what the first page shows before somebody asks for it; what cannot be read is told when it is asked."""
-        for name in ("overview", "runs", "run"):
+        """Write the first page before somebody asks for it; what cannot be read is told when it is asked."""
+        for name in ("runs", "run"):
             rendering.environment().get_template(f"page/{name}.html")
+        nobody = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
         for page in self.pages:
-            with page.site.lock, suppress(TestigoError, OSError):
-                page.site.signatures()
-                overview(page.site)
+            with suppress(TestigoError, OSError):
+                page.overview(nobody)
 
     def close(self) -> None:
         """Let them go, so that the server can end."""

@@ -54,7 +54,7 @@ class Site:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.lock = threading.RLock()
-        self._real = workspace.root.resolve()
+        self._real = os.path.realpath(workspace.root)
         self._small: dict[object, tuple[str, Any]] = {}
         self._large: dict[object, tuple[str, Any]] = {}
         self._steps: dict[str, Steps] = {}
@@ -73,7 +73,7 @@ class Site:
             When a name or a link leads out of the workspace.
         """
         path = self.workspace.root.joinpath(*parts)
-        if not path.resolve().is_relative_to(self._real):
+        if not f"{os.path.realpath(path)}{os.sep}".startswith(f"{self._real}{os.sep}"):
             raise WorkspaceError(
                 expected="files that lie in the workspace",
                 found=f"{'/'.join(parts)} leads out of it",
