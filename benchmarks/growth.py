@@ -16,7 +16,7 @@ from typing import Any
 from peers import keep, split_file
 
 from testigo.encoding import EncodedRow, n_laid, pack
-from testigo.training.layout import Layout
+from testigo.model.layout import Layout
 
 #: SmolLM2 135M: weights that each token meets, its head, and what attention compares, per layer.
 WEIGHTS, HEAD, LAYERS, WIDTH = 106_200_000, 28_300_000, 30, 576

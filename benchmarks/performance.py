@@ -27,6 +27,7 @@ PARTS = {
     "equality": ("training.py", "equality", "20"),
     "evaluation": ("evaluation.py", "100", "2"),
     "loading": ("loading.py",),
+    "sizing": ("sizing.py",),
     "growth": ("growth.py",),
 }
 PACKAGES = ("torch", "transformers", "peft", "trl", "accelerate", "numpy")
@@ -81,7 +82,22 @@ def figures(found: dict[str, Any]) -> list[str]:
     lines.append(figure("outputs for 100 rows", "batched `generate`", found.get("evaluation", {}).get("ratio"), "2 ×"))
     loading = found.get("loading", {}).get("ratio")
     lines.append(figure("start of a run that goes on at row 10 million", "a new run", loading, "≤ 1.1"))
-    return lines
+    return lines + of_sizing(found.get("sizing"))
+
+
+def of_sizing(found: dict[str, Any] | None) -> list[str]:
+    """How far predictions are from what was allocated, and what a prediction takes."""
+    cases, error, effort = "", "not measured", "not measured"
+    if found:
+        own, big = found["exactness"], found["eight_billion"]
+        cases = f" ({own['cases']} cases, {own['predictions']} predictions)"
+        error = f"{own['median']:.1%}, {own['worst']:.1%}, {own['lowest']:+.1%}"
+        effort = f"{big['seconds']:.0f} s ({big['cpu_seconds']:.0f} s of CPU), {big['resident_gib']:.1f} GiB"
+    return [
+        f"| error of `testigo size`{cases}: median, worst, lowest | what torch's CPU allocator gave out "
+        f"| ≤ 3 %, ≤ 8 %, ≥ −2 % | {error} |",
+        f"| sizing an 8 B Llama, LoRA, 2 × 2,048 tokens: time, peak resident memory | | ≤ 90 s, ≤ 3 GiB | {effort} |",
+    ]
 
 
 def cpu(found: dict[str, Any]) -> list[str]:

@@ -13,7 +13,8 @@ from tiny import gradients, made_row, relative_error
 from transformers import AutoModelForCausalLM
 
 from testigo.encoding import EncodedRow, Pack, lay_out, pack, pad
-from testigo.training.loss import row_losses, supervised_logits, token_losses
+from testigo.model.losses import supervised_logits, token_losses
+from testigo.training.loss import row_losses
 
 if TYPE_CHECKING:
     from tiny import Tiny

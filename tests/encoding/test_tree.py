@@ -7,6 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import made_row
+from torch.nn.attention.flex_attention import flex_attention
+from torch.nn.functional import scaled_dot_product_attention
 
 from testigo.encoding import EncodedRow, bins, n_laid, pack
 from testigo.encoding.tree import stretches
@@ -80,6 +82,27 @@ def test_bins_hold_every_row_once_and_keep_the_budget(rows: list[EncodedRow], mo
     assert sizes == sorted(sizes)
 
 
+def one_by_one(rows: list[EncodedRow], most: int) -> list[list[int]]:
+    """Best-fit decreasing as Johnson tells it: each row, the longest first, into the pack where it adds least."""
+    packs: list[list[int]] = []
+    for row in sorted(range(len(rows)), key=lambda k: (-rows[k].n_tokens, k)):
+        sizes = [n_laid([rows[k] for k in own]) for own in packs]
+        fits = []
+        for k, own in enumerate(packs):
+            size = n_laid([rows[other] for other in (*own, row)])
+            if sizes[k] < most and size <= most:
+                fits.append((min(size - sizes[k], rows[row].n_tokens), -size, k))
+        packs = packs if fits else [*packs, []]
+        packs[min(fits)[2] if fits else -1].append(row)
+    return packs
+
+
+@settings(deadline=None)
+@given(rows=tree_rows, most=st.integers(1, 200))
+def test_rows_that_are_put_in_at_once_lie_as_if_each_had_been_put_in_alone(rows: list[EncodedRow], most: int) -> None:
+    assert sorted(bins(rows, most_tokens=most)) == sorted(one_by_one(rows, most))
+
+
 def test_rows_with_a_document_in_common_meet() -> None:
     rows = [
         made_row(f"{name}{k}", (name * 30 + k, *range(name * 40, name * 40 + 40), k), (60,))
@@ -98,3 +121,16 @@ def test_blocks_for_flex_attention_are_the_same_mask(before: int) -> None:
     q, k = torch.meshgrid(torch.arange(n), torch.arange(m), indexing="ij")
     seen = blocks.mask_mod(torch.tensor(0), torch.tensor(0), q, k)
     assert torch.equal(seen, own.attention_mask[0, 0])
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile:UserWarning")
+@pytest.mark.parametrize("before", [0, 7])
+def test_flex_attention_over_the_blocks_of_a_pack_gives_what_fused_attention_gives(before: int) -> None:
+    """Forwards: torch 2.13 has no backward pass of it on a CPU."""
+    own = pack(NESTED, before=before)
+    torch.manual_seed(0)
+    query = torch.randn(1, 2, own.n_tokens, 16)
+    key, value = torch.randn(2, 1, 2, before + own.n_tokens, 16)
+    expected = scaled_dot_product_attention(query, key, value, attn_mask=own.attention_mask)
+    made = flex_attention(query, key, value, block_mask=block_mask(own))
+    assert torch.allclose(made, expected, atol=1e-6)

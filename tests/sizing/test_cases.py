@@ -7,7 +7,7 @@ from collections.abc import Callable
 from memory import CONFIGURATIONS
 
 from testigo.campaign import Campaign
-from testigo.sizing.lengths import RowLength, RowLengths, worst
+from testigo.sizing.lengths import Meeting, RowLength, RowLengths, worst
 from testigo.sizing.rehearse import rehearse
 
 
@@ -16,7 +16,7 @@ def test_validation_that_keeps_all_logits_is_predicted_and_the_packed_one_keeps_
 ) -> None:
     """Case C45: rows × length × vocabulary × 4 bytes."""
     lengths = RowLengths((RowLength(60, 90),) * 4, (RowLength(60, 90),) * 6)
-    inputs = worst(lengths, microbatch=2, accumulation=1, batch_size=6)
+    inputs = worst(lengths, Meeting(2, 1, 6))
     peaks = {
         layout: rehearse(campaign_on("llama", layout=layout), CONFIGURATIONS["llama"], inputs, parts=["later"])
         for layout in ("padded", "packed")
@@ -34,11 +34,11 @@ def test_the_longest_row_of_every_split_is_predicted_though_the_median_is_short(
     """Case C17: the longest training row has 466 tokens, the longest validation row 473."""
     train = (*(RowLength(40, 60) for _ in range(20)), RowLength(400, 466))
     validation = (*(RowLength(40, 60) for _ in range(20)), RowLength(400, 473))
-    inputs = worst(RowLengths(train, validation), microbatch=1, accumulation=1, batch_size=1)
+    inputs = worst(RowLengths(train, validation), Meeting(1, 1, 1))
     assert [row.n_tokens for row in (*inputs.microbatches[0], *inputs.validation)] == [466, 473]
     campaign = campaign_on("small")
     longest = rehearse(campaign, CONFIGURATIONS["small"], inputs)
-    usual = worst(RowLengths(train[:-1], validation[:-1]), microbatch=1, accumulation=1, batch_size=1)
+    usual = worst(RowLengths(train[:-1], validation[:-1]), Meeting(1, 1, 1))
     short = rehearse(campaign, CONFIGURATIONS["small"], usual)
     for phase in ("backward", "validation", "samples", "evaluation", "export"):
         assert longest[phase].n_bytes > short[phase].n_bytes

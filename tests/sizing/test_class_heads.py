@@ -10,7 +10,7 @@ from testigo.model.head import Head
 from testigo.model.load import load_base
 from testigo.sizing import size
 from testigo.sizing.architecture import source_of
-from testigo.sizing.lengths import worst
+from testigo.sizing.lengths import Meeting, worst
 from testigo.sizing.rehearse import PHASES, rehearse
 from testigo.sizing.rows import read_lengths
 
@@ -26,7 +26,7 @@ def test_every_phase_of_a_class_head_is_sized(kind: str, method: str, texts: Tin
     assert lengths.n_classes == 3
     assert lengths.pixels == ((3, 16, 16) if tiny is images else None)
     configuration = source_of(campaign).configuration()
-    peaks = rehearse(campaign, configuration, worst(lengths, microbatch=2, accumulation=2, batch_size=4))
+    peaks = rehearse(campaign, configuration, worst(lengths, Meeting(2, 2, 4, is_packed=False)))
     missing = {"samples"} | ({"merge"} if method == "full" else set())
     assert tuple(peaks) == tuple(phase for phase in PHASES if phase not in missing)
     labels = tuple(map(str, range(3)))

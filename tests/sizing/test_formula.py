@@ -13,7 +13,7 @@ from testigo.cli.size import print_sizing
 from testigo.errors import ModelError
 from testigo.sizing import RowLength, RowLengths, size
 from testigo.sizing.formula import by_formula
-from testigo.sizing.lengths import worst
+from testigo.sizing.lengths import Meeting, worst
 from testigo.sizing.rehearse import rehearse
 
 LENGTHS = RowLengths((RowLength(60, 120),) * 4, (RowLength(60, 100),) * 3, 20)
@@ -24,7 +24,7 @@ def test_the_formula_lies_near_the_model_where_both_are_known(
     method: str, recompute: bool, campaign_on: Callable[..., Campaign]
 ) -> None:
     campaign = campaign_on("llama", method=method, activation_checkpointing=recompute)
-    inputs = worst(LENGTHS, microbatch=2, accumulation=1, batch_size=3)
+    inputs = worst(LENGTHS, Meeting(2, 1, 3))
     followed, counted = (
         run(campaign, CONFIGURATIONS["llama"], inputs)["backward"].n_bytes for run in (rehearse, by_formula)
     )
@@ -46,7 +46,7 @@ def test_an_architecture_that_looks_at_values_is_told_and_sized_by_formula(
     monkeypatch.setattr(LlamaModel, "forward", looking)
     campaign = campaign_on("small")
     with pytest.raises(ModelError) as told:
-        rehearse(campaign, CONFIGURATIONS["small"], worst(LENGTHS, microbatch=2, accumulation=1, batch_size=3))
+        rehearse(campaign, CONFIGURATIONS["small"], worst(LENGTHS, Meeting(2, 1, 3)))
     assert "runs without values" in told.value.problems[0].expected
     sizing = size(campaign, gpu_bytes=1 << 30, lengths=LENGTHS)
     assert sizing.method == "formula"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,11 +12,14 @@ import torch
 from testigo.campaign import Campaign
 from testigo.encoding import EncodedRow, pack
 from testigo.errors import ModelError
+from testigo.sizing import passes
 from testigo.sizing.architecture import shape, source_of
-from testigo.sizing.lengths import Inputs, RowLength, RowLengths, typical, worst
-from testigo.sizing.rehearse import PHASES, rehearse
+from testigo.sizing.bench import Bench
+from testigo.sizing.lengths import Inputs, Meeting, RowLength, RowLengths, can_lie_in_one, typical, worst
+from testigo.sizing.rehearse import PHASES, Part, rehearse
 from testigo.sizing.tracker import Tracker
 
+PARTS_OF_AN_UPDATE: tuple[Part, ...] = ("train", "later")
 INPUTS = Inputs(((RowLength(30, 50), RowLength(40, 70)),), (RowLength(40, 60), RowLength(50, 80)), n_shared=20)
 
 
@@ -79,11 +83,46 @@ def test_one_microbatch_alone_peaks_as_it_does_in_a_later_update(
 ) -> None:
     campaign = campaign_on("llama", accumulation=accumulation)
     lengths = RowLengths(tuple(RowLength(30 + n, 60 + 2 * n) for n in range(6)), (RowLength(30, 60),))
-    inputs = worst(lengths, microbatch=2, accumulation=accumulation, batch_size=1)
+    inputs = worst(lengths, Meeting(2, accumulation, 1))
     whole = rehearse(campaign, configurations["llama"], inputs, parts=["train"], block_bytes=1)
     alone = rehearse(campaign, configurations["llama"], inputs, parts=["later"], block_bytes=1)
     for phase in ("forward", "backward"):
         assert alone[phase].n_bytes == pytest.approx(whole[phase].n_bytes, rel=0.001)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_a_prefix_over_packs_is_kept_once_and_a_later_update_peaks_as_the_first(
+    name: str, campaign_on: Callable[..., Campaign], configurations: dict[str, Any]
+) -> None:
+    campaign = campaign_on(name, microbatch=1, accumulation=4)
+    lengths = RowLengths(tuple(RowLength(150 + n, 180 + 2 * n) for n in range(4)), (RowLength(130, 160),), 120)
+    inputs = worst(lengths, Meeting(1, 4, 1))
+    whole, alone = (
+        rehearse(campaign, configurations[name], inputs, parts=[part], block_bytes=1) for part in PARTS_OF_AN_UPDATE
+    )
+    layers, per_token = 2, 2 * 96 * (1 if name == "gpt2" else 0.5) * 4  # half of Llama's heads have keys of their own
+    assert whole["backward"].by_kind["cache"] >= layers * per_token * 120
+    for phase in ("forward", "backward", "update-2"):
+        assert alone[phase] == whole[phase]
+    apart = rehearse(
+        campaign, configurations[name], worst(replace(lengths, n_shared=0), Meeting(1, 4, 1)), parts=["later"]
+    )
+    assert "cache" not in apart["backward"].by_kind
+
+
+def test_losses_in_many_pieces_are_followed_by_a_few_of_them(
+    campaign_on: Callable[..., Campaign], configurations: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = RowLengths((RowLength(60, 300),) * 24, (RowLength(60, 300),) * 24)
+    inputs = worst(lengths, Meeting(24, 1, 24))
+    for method in ("lora", "full"):
+        campaign = campaign_on("llama", method=method, microbatch=24)
+        every = rehearse(campaign, configurations["llama"], inputs, parts=["later"])
+        with monkeypatch.context() as few:
+            few.setattr(passes, "MOST_PIECES", 1)  # of three
+            some = rehearse(campaign, configurations["llama"], inputs, parts=["later"])
+        for phase in ("forward", "backward", "validation"):
+            assert some[phase].n_bytes == pytest.approx(every[phase].n_bytes, rel=0.02)
 
 
 def test_activation_checkpointing_saves_activations_and_nothing_else(
@@ -100,11 +139,11 @@ def test_activation_checkpointing_saves_activations_and_nothing_else(
 
 def test_longer_rows_never_need_less(campaign_on: Callable[..., Campaign], configurations: dict[str, Any]) -> None:
     lengths = RowLengths(tuple(RowLength(20, 30 + 10 * n) for n in range(5)), (RowLength(20, 40),))
-    settings: dict[str, int] = {"microbatch": 2, "accumulation": 1, "batch_size": 1}
+    meeting = Meeting(2, 1, 1)
     campaign = campaign_on("llama")
     longest, usual = (
         rehearse(campaign, configurations["llama"], inputs, parts=["later"])["backward"].n_bytes
-        for inputs in (worst(lengths, **settings), typical(lengths, **settings))  # type: ignore[arg-type]
+        for inputs in (worst(lengths, meeting), typical(lengths, meeting))
     )
     assert longest > usual
 
@@ -114,16 +153,37 @@ def test_packs_made_of_lengths_are_laid_as_packs_of_the_rows_themselves() -> Non
     rows = [EncodedRow("a", "", (*start, 5, 6, 7), 5), EncodedRow("b", "", (*start, 8, 9, 10, 11, 12), 6)]
     lengths = RowLengths.of(rows, rows)
     assert lengths.n_shared == 4
-    inputs = worst(lengths, microbatch=2, accumulation=1, batch_size=2)
+    inputs = worst(lengths, Meeting(2, 1, 2))
     real, made = pack(rows), pack(inputs.encoded(inputs.microbatches[0]))
     assert torch.equal(made.attention_mask, real.attention_mask)
     assert torch.equal(made.places, real.places)
     assert made.n_prefix == real.n_prefix == 4
 
 
+def test_short_rows_may_lie_in_one_pack_where_the_longest_leave_room() -> None:
+    short, long = RowLength(125, 130), RowLength(200, 300)
+    lengths = RowLengths((short,) * 8 + (long,), (short,), n_shared=120)
+    assert can_lie_in_one(lengths, Meeting(1, 8, 1))
+    assert not can_lie_in_one(lengths, Meeting(1, 1, 1)), "an update of one microbatch always does"
+    assert not can_lie_in_one(RowLengths((long,) * 8, (short,), n_shared=120), Meeting(1, 8, 1))
+    assert not can_lie_in_one(lengths, Meeting(1, 8, 1, is_packed=False))
+
+
+def test_what_lies_in_one_pack_is_sized_where_it_takes_more(
+    campaign_on: Callable[..., Campaign], configurations: dict[str, Any]
+) -> None:
+    """With dropout GPT-2 keeps what attention compares; a cache before several packs makes that less."""
+    campaign = campaign_on("gpt2", microbatch=1, accumulation=4)
+    lengths = RowLengths((RowLength(125, 130),) * 4 + (RowLength(150, 230),) * 4, (RowLength(125, 130),), 120)
+    bench = Bench(campaign, configurations["gpt2"], lengths)
+    several = rehearse(campaign, configurations["gpt2"], worst(lengths, Meeting(1, 4, 2)), parts=["later"])
+    assert bench.order == "one pack"
+    assert bench.whole["backward"].n_bytes > several["backward"].n_bytes
+
+
 def test_rows_come_round_again_where_an_update_needs_more_than_there_are() -> None:
     lengths = RowLengths((RowLength(3, 5), RowLength(3, 9)), (RowLength(3, 5),))
-    inputs = worst(lengths, microbatch=2, accumulation=2, batch_size=8)
+    inputs = worst(lengths, Meeting(2, 2, 8))
     assert [[row.n_tokens for row in rows] for rows in inputs.microbatches] == [[5, 9], [5, 9]]
     assert len(inputs.validation) == 1
 

@@ -80,7 +80,7 @@ def test_where_it_does_not_fit_the_answer_says_what_would(
     print_sizing(judged)
     printed = " ".join(capsys.readouterr().out.split())
     assert f"{judged.verdict}: {unjudged.needed_bytes / gpu_bytes:.0%} of " in printed
-    assert "GiB, fits; microbatch 2 × accumulation 4 × processes 1 = 8 examples per update" in printed
+    assert "MiB, fits; microbatch 2 × accumulation 4 × processes 1 = 8 examples per update" in printed
 
 
 def test_the_largest_microbatch_is_one_below_the_first_that_does_not_fit(

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -28,7 +28,7 @@ from testigo.model.activations import checkpoint_activations
 from testigo.model.adapter import attach
 from testigo.model.head import head_modules, keep_statistics
 from testigo.model.load import dtype_of
-from testigo.sizing.lengths import Inputs, RowLength, RowLengths, worst
+from testigo.sizing.lengths import Inputs, Meeting, RowLength, RowLengths, worst
 from testigo.sizing.rehearse import rehearse
 from testigo.training.loop import Session
 from testigo.training.order import Order
@@ -94,6 +94,15 @@ LONG = RowLengths(
     validation=tuple(RowLength(150 + 20 * n, 180 + 40 * n) for n in range(4)),
     n_shared=25,
 )
+SHARED = RowLengths(
+    train=tuple(RowLength(150 + 6 * n, 180 + 10 * n) for n in range(6)),
+    validation=tuple(RowLength(150 + 8 * n, 180 + 15 * n) for n in range(4)),
+    n_shared=120,
+)
+Rows = Literal["short", "long", "shared"]
+LENGTHS: dict[Rows, RowLengths] = {"short": SHORT, "long": LONG, "shared": SHARED}
+BATCH = 2
+"""Of validation and generation: half of the rows, so that the longest ones are a batch as the loop lays them."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +110,13 @@ class Case:
     """One tiny architecture with settings of its campaign."""
 
     name: str
-    long: bool = False
+    rows: Rows = "short"
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         told = [key if value is True else str(value) if isinstance(value, str) else f"{key} {value}"
                 for key, value in self.settings.items()]  # fmt: skip
-        return " ".join([self.name, "long" if self.long else "short", *told]).replace("activation_", "")
+        return " ".join([self.name, self.rows, *told]).replace("activation_", "")
 
 
 def campaign_in(folder: Path) -> Callable[..., Campaign]:
@@ -134,13 +143,13 @@ def campaign_in(folder: Path) -> Callable[..., Campaign]:
             "model": model,
             "encoding": plain["encoding"] | {"layout": layout},
             "training": plain["training"] | {"microbatch": 2, "accumulation": 1} | training,
-            "evaluation": {"max_new_tokens": 12, "batch_size": 3},
+            "evaluation": {"max_new_tokens": 12, "batch_size": BATCH},
         }
         if name in _HEADS:
             kind = "classification" if name == "bert" else "image-classification"
             changed["task"] = {"kind": kind, "input": "email", "target": "domain", "labels": list(CLASSES)}
             changed["hypothesis"] = {"improve": {"metric": "accuracy", "by": 0.1}}
-            changed["evaluation"] = {"batch_size": 3}
+            changed["evaluation"] = {"batch_size": BATCH}
         return Campaign.from_json(changed, folder=folder / "new")
 
     return make
@@ -164,13 +173,14 @@ class Allocator:
         return peak
 
 
-def inputs_of(campaign: Campaign, name: str, *, long: bool = False) -> Inputs:
+def inputs_of(campaign: Campaign, name: str, rows: Rows = "short") -> Inputs:
     """The worst rows of this campaign."""
-    training, lengths = campaign.training, LONG if long else SHORT
+    training, lengths = campaign.training, LENGTHS[rows]
     if name in _HEADS:
         pixels = (3, 32, 32) if name == "vit" else None
         lengths = RowLengths(lengths.train, lengths.validation, 0, len(CLASSES), pixels)
-    return worst(lengths, microbatch=training.microbatch, accumulation=training.accumulation, batch_size=3)
+    packed = campaign.encoding.layout == "packed" and name not in _HEADS
+    return worst(lengths, Meeting(training.microbatch, training.accumulation, BATCH, is_packed=packed))
 
 
 def real_model(campaign: Campaign, name: str, *, seed: int = 0) -> tuple[Any, Allocator]:
@@ -191,13 +201,13 @@ def real_model(campaign: Campaign, name: str, *, seed: int = 0) -> tuple[Any, Al
 
 def measured(campaign: Campaign, case: Case) -> dict[str, int]:
     """Peaks of the real session: two updates and a validation [bytes]."""
-    inputs = inputs_of(campaign, case.name, long=case.long)
+    inputs = inputs_of(campaign, case.name, case.rows)
     model, allocator = real_model(campaign, case.name)
     if campaign.training.activation_checkpointing:
         checkpoint_activations(model)
     model.train()
     lengths = [row for rows in inputs.microbatches for row in rows]
-    rows, validation, lay = _rows(campaign, inputs, lengths)
+    rows, validation, lay = _rows(campaign, inputs, lengths, LENGTHS[case.rows].validation)
     with tempfile.TemporaryDirectory() as folder:
         session = Session(
             settings=campaign,
@@ -218,15 +228,14 @@ def measured(campaign: Campaign, case: Case) -> dict[str, int]:
 
 
 def _rows(
-    campaign: Campaign, inputs: Inputs, lengths: Sequence[RowLength]
+    campaign: Campaign, inputs: Inputs, lengths: Sequence[RowLength], validation: Sequence[RowLength]
 ) -> tuple[Sequence[Any], Sequence[Any], Callable[[Sequence[Any]], Batch]]:
     if not inputs.n_classes:
         layout = campaign.encoding.layout
-        rows, validation = inputs.encoded(lengths), inputs.encoded(inputs.validation)
-        return rows, validation, lambda rows: lay_out(rows, layout, pad_id=0)
+        return inputs.encoded(lengths), inputs.encoded(validation), lambda rows: lay_out(rows, layout, pad_id=0)
     made = [
         [LabelledRow(str(k), "", k % inputs.n_classes, (1,) * row.n_tokens) for k, row in enumerate(own)]
-        for own in (lengths, inputs.validation)
+        for own in (lengths, validation)
     ]
     return made[0], made[1], lambda rows: inputs.before_a_head([RowLength(row.n_tokens, row.n_tokens) for row in rows])
 
@@ -234,6 +243,6 @@ def _rows(
 def errors_of(campaign: Campaign, case: Case) -> dict[str, float]:
     """Phase -> (predicted - measured) / measured."""
     real = measured(campaign, case)
-    inputs = inputs_of(campaign, case.name, long=case.long)
+    inputs = inputs_of(campaign, case.name, case.rows)
     predicted = rehearse(campaign, CONFIGURATIONS[case.name], inputs, parts=["train"], block_bytes=1, foreach=False)
     return {phase: predicted[phase].n_bytes / n_bytes - 1 for phase, n_bytes in real.items()}

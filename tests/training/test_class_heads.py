@@ -10,7 +10,8 @@ import pytest
 import torch
 from tiny import gradients, relative_error
 
-from testigo.training.loss import evaluating, split_loss, supervised_logits
+from testigo.model.losses import supervised_logits
+from testigo.training.loss import evaluating, split_loss
 from testigo.training.order import Order
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testigo.training.order import Order, microbatches, seed_of
+from testigo.encoding import microbatches
+from testigo.training.order import Order, seed_of
 
 
 def order(n_rows: int = 10, *, microbatch: int = 2, accumulation: int = 1, **settings: Any) -> Order:

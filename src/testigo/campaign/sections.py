@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Steps = Annotated[int, Field(ge=1, le=10_000_000)]
 """Updates, and what is counted in them: ten times the 1,000,000 of BERT's pretraining (Devlin et al. 2019, A.2)."""
-Rows = Annotated[int, Field(ge=1, le=65_536)]
+MOST_ROWS = 65_536
+Rows = Annotated[int, Field(ge=1, le=MOST_ROWS)]
 """Rows at once: the largest batches with which large models were trained had 64K (You et al. 2020, LAMB, 4.1)."""
 Tokens = Annotated[int, Field(ge=1, le=10_000_000)]
 """Tokens of a row or an answer: the longest context that a model of open weights claims (Meta 2025, Llama 4 Scout)."""

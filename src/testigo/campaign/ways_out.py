@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testigo.campaign.campaign import Campaign
+from testigo.campaign.sections import MOST_ROWS
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def _in_training(campaign: Campaign) -> Iterator[WayOut]:
     same = f"{training.microbatch * training.accumulation * campaign.machine.processes} examples per update as before"
     half = {"training.microbatch": training.microbatch // 2, "training.accumulation": training.accumulation * 2}
     recompute = {"training.activation_checkpointing": True}
-    can_halve, can_recompute = training.microbatch % 2 == 0, not training.activation_checkpointing
+    can_halve = training.microbatch % 2 == 0 and 2 * training.accumulation <= MOST_ROWS
+    can_recompute = not training.activation_checkpointing
     if can_halve:
         yield WayOut("half-microbatch", half, f"the same gradient, {same}; somewhat slower")
     if can_recompute:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, say, show, show_table
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, show, show_table
 
 if TYPE_CHECKING:
     from testigo.campaign import Campaign, Workspace
-    from testigo.sizing import Choice, PhaseSize, RowLengths, Sizing
+    from testigo.sizing import Choice, RowLengths, Sizing
 
-_GIB = 1 << 30
+_MIB, _GIB = 1 << 20, 1 << 30
+SMALL_BYTES = 4 * _GIB
+"""Below it all is told in MiB."""
 
 
 def size(
@@ -35,6 +38,7 @@ def size(
     Example: testigo size campaign.yaml --gpu "H100 80GB"
     """
     from testigo.cli.opening import load_campaign
+    from testigo.cli.terminal import Terminal
 
     loaded = load_campaign(campaign)
     from testigo.campaign import Workspace
@@ -44,23 +48,29 @@ def size(
     place = Workspace.for_campaign(
         loaded, workspace if workspace is not None else campaign if campaign.is_dir() else None
     )
-    asked: dict[str, Any] = {
-        "lengths": _lengths(loaded, place),
-        "measured": measured_in(place.root / "pilot"),
-        "progress": lambda words: say(f"running the model without values: {words}", "dim"),
-    }
-    if wanted:
-        _print_sheet(loaded, wanted, asked, as_json=as_json)
-        notes = "what a GPU's own kernels need while they run"
-    else:
-        from testigo.sizing import size as predict
+    with Terminal() as terminal:
+        terminal.progress("reading and tokenising rows", 0, 0)
+        lengths = _lengths(loaded, place)
+        terminal.ended("reading and tokenising rows")
+        asked: dict[str, Any] = {
+            "lengths": lengths,
+            "measured": measured_in(place.root / "pilot"),
+            "progress": lambda done, of, words: terminal.progress("runs without values", done, of, words),
+        }
+        if wanted:
+            from testigo.sizing import sheet
 
-        sizing = predict(loaded, gpu_bytes=gpu_bytes, **asked)
-        notes = "; ".join(sizing.notes)
-        if as_json:
-            print_json(sizing.to_json())
+            choices = sheet(loaded, wanted, **asked)
         else:
-            print_sizing(sizing)
+            from testigo.sizing import size as predict
+
+            sizing = predict(loaded, gpu_bytes=gpu_bytes, **asked)
+    if wanted:
+        notes = "what a GPU's own kernels need while they run"
+        print_json({"choices": [choice.to_json() for choice in choices]}) if as_json else print_sheet(choices)
+    else:
+        notes = "; ".join(sizing.notes)
+        print_json(sizing.to_json()) if as_json else print_sizing(sizing)
     ending(
         checked="the campaign's own model, loop and rows, step by step, with tensors that have a size and no values",
         not_checked=notes,
@@ -78,43 +88,29 @@ def _gpus(gpu: str | None, gpus: str | None) -> tuple[dict[str, int], int | None
     return {name: gpu_bytes_of(name) for name in names}, None
 
 
-def _print_sheet(campaign: Campaign, gpus: dict[str, int], asked: dict[str, Any], *, as_json: bool) -> None:
-    from testigo.sizing import sheet
-
-    choices = sheet(campaign, gpus, **asked)
-    if as_json:
-        print_json({"choices": [choice.to_json() for choice in choices]})
-        return
-    show(f"The largest settings that fit; {choices[0].examples_per_update} examples in every update", "bold")
-    columns = (
-        "GPU",
-        "GiB",
-        "GPUs",
-        "precision",
-        "rows at once",
-        "times",
-        "recompute",
-        "needs GiB",
-        "longest",
-        "result",
-    )
-    show_table(columns, [_choice_cells(choice) for choice in choices])
+def print_sheet(choices: Sequence[Choice]) -> None:
+    """The table of settings, a line a GPU."""
+    first = choices[0]
+    told = f"{first.examples_per_update} examples in every update, {first.precision}"
+    show(f"The largest settings that fit; {told}", "bold")
+    columns = ("GPU", "GiB", "GPUs", "rows", "times", "recompute", "needs", "longest", "result")
+    _show_numbers(columns, [_choice_cells(choice) for choice in choices], words=("GPU", "recompute", "result"))
     show(
-        "times: accumulation. recompute: activation checkpointing. longest: tokens of every row that still fit.", "dim"
+        "rows: at once. times: accumulation. recompute: activation checkpointing. needs: GiB. longest: tokens of every "
+        "row that still fit. GPUs: the state is sharded over so many (strategy fsdp); bytes are those of one.",
+        "dim",
     )
-    show("several GPUs: the state is sharded over them (strategy fsdp); bytes are those of one.", "dim")
 
 
 def _choice_cells(choice: Choice) -> tuple[str, ...]:
     return (
         choice.gpu,
-        _gib(choice.gpu_bytes),
+        _told(choice.gpu_bytes, _GIB),
         str(choice.gpus),
-        choice.precision,
         str(choice.microbatch),
         str(choice.accumulation),
         "yes" if choice.activation_checkpointing else "no",
-        _gib(choice.needed_bytes),
+        _told(choice.needed_bytes, _GIB),
         "" if choice.largest_length is None else str(choice.largest_length),
         choice.verdict,
     )
@@ -132,35 +128,54 @@ def _lengths(campaign: Campaign, workspace: Workspace) -> RowLengths:
 
 def print_sizing(sizing: Sizing) -> None:
     """The table by phase and kind, the verdict, and what would help."""
-    kinds = [kind for kind in _KINDS if any(kind in phase.by_kind for phase in sizing.phases)]
+    unit = _MIB if max(sizing.needed_bytes, sizing.gpu_bytes or 0) < SMALL_BYTES else _GIB
+    name = "MiB" if unit == _MIB else "GiB"
     if sizing.method == "formula":
-        show(f"BY FORMULA: the model could not be run without values ({sizing.why_formula})", "bold yellow")
-    show(f"The longest rows. {sizing.inputs}", "bold")
-    columns = ("phase", "peak GiB", *(f"of it {kind.replace('_', ' ')}" for kind in kinds), "with median rows")
-    usual = {phase.phase: phase.peak_bytes for phase in sizing.typical_phases}
-    show_table(columns, [_cells(phase, kinds, usual.get(phase.phase)) for phase in sizing.phases])
+        show(f"BY FORMULA: the model was not run without values ({sizing.why_formula})", "bold yellow")
+    show(f"The longest rows, in {name}. {sizing.inputs}", "bold")
+    _print_phases(sizing, unit)
     show()
     highest = max(sizing.phases, key=lambda phase: phase.peak_bytes)
-    terms = " + ".join(f"{_gib(n)} {name.removesuffix('_bytes').replace('_', ' ')}" for name, n in sizing.terms.items())
+    terms = " + ".join(
+        f"{_told(n, unit)} {term.removesuffix('_bytes').replace('_', ' ')}" for term, n in sizing.terms.items()
+    )
     source = sizing.terms_source or "assumed"
-    show(f"needed: {_gib(highest.peak_bytes)} tensors in {highest.phase} + {terms} ({source})")
-    show(f"        = {_gib(sizing.needed_bytes)} GiB")
+    show(f"needed: {_told(highest.peak_bytes, unit)} tensors in {highest.phase} + {terms} ({source})")
+    show(f"        = {_told(sizing.needed_bytes, unit)} {name}")
     if sizing.measured is not None:
         show(sizing.measured.in_words())
     show(str(sizing.examples))
     if sizing.gpu_bytes is not None:
-        _print_verdict(sizing, sizing.gpu_bytes)
+        _print_verdict(sizing, f"{_told(sizing.gpu_bytes, unit)} {name}", sizing.needed_bytes / sizing.gpu_bytes)
     for remedy in sizing.remedies:
         change = ", ".join(f"{key}: {str(value).lower()}" for key, value in remedy.change.items())
         verdict = f", {remedy.verdict}" if remedy.verdict else ""
         other = "" if remedy.same_experiment else "another experiment; "
-        show(f"with {change}: {_gib(remedy.needed_bytes)} GiB{verdict}; {other}{remedy.examples} ({remedy.name})")
+        needed = f"{_told(remedy.needed_bytes, unit)} {name}"
+        show(f"with {change}: {needed}{verdict}; {other}{remedy.examples} ({remedy.name})")
 
 
-def _print_verdict(sizing: Sizing, gpu_bytes: int) -> None:
-    share = sizing.needed_bytes / gpu_bytes
+def _print_phases(sizing: Sizing, unit: int) -> None:
+    """A line a phase, a column a kind that is there."""
+    kinds = [kind for kind in KINDS if any(kind in phase.by_kind for phase in sizing.phases)]
+    usual = {phase.phase: phase.peak_bytes for phase in sizing.typical_phases}
+    rows = [
+        (
+            phase.phase,
+            _told(phase.peak_bytes, unit),
+            *(_told(phase.by_kind[kind], unit) if kind in phase.by_kind else "-" for kind in kinds),
+            _told(usual[phase.phase], unit) if phase.phase in usual else "",
+        )
+        for phase in sizing.phases
+    ]
+    _show_numbers(("phase", "peak", *(KINDS[kind] for kind in kinds), "median"), rows, words=("phase",))
+    short = [f"{KINDS[kind]} {kind.replace('_', ' ')}" for kind in kinds if KINDS[kind].endswith(".")]
+    show(f"{', '.join(short)}; median: the peak with rows of median length", "dim")
+
+
+def _print_verdict(sizing: Sizing, gpu: str, share: float) -> None:
     colour = {"fits": "green", "risky": "yellow", "does not fit": "red"}[sizing.verdict or "fits"]
-    show(f"{sizing.verdict}: {share:.0%} of {_gib(gpu_bytes)} GiB", f"bold {colour}")
+    show(f"{sizing.verdict}: {share:.0%} of {gpu}", f"bold {colour}")
     sure = "" if sizing.largest_is_exact else " at least"
     show(f"largest microbatch that fits with room to spare:{sure} {sizing.largest_microbatch or 'none'}")
     if sizing.largest_length is not None:
@@ -168,17 +183,28 @@ def _print_verdict(sizing: Sizing, gpu_bytes: int) -> None:
         show(f"longest rows that fit with room to spare, all of a microbatch: {tokens}")
 
 
-_KINDS = ("weights", "gradients", "optimizer_state", "activations", "logits", "cache", "exchange", "other")
+KINDS = {
+    "weights": "weights",
+    "gradients": "grad.",
+    "optimizer_state": "optim.",
+    "activations": "activ.",
+    "logits": "logits",
+    "cache": "cache",
+    "exchange": "exch.",
+    "other": "other",
+}
+"""Kinds of bytes, and the heads of their columns: eleven columns have to stand in 80 characters."""
 
 
-def _cells(phase: PhaseSize, kinds: list[str], usual: int | None) -> tuple[str, ...]:
-    return (
-        phase.phase,
-        _gib(phase.peak_bytes),
-        *(_gib(phase.by_kind.get(kind, 0)) for kind in kinds),
-        "" if usual is None else _gib(usual),
-    )
+def _show_numbers(columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: Sequence[str]) -> None:
+    """A table whose numbers stand on the right of their columns, and the heads above them."""
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    laid = [
+        [cell if name in words else cell.rjust(width) for name, width, cell in zip(columns, widths, row, strict=True)]
+        for row in (columns, *rows)
+    ]
+    show_table(laid[0], laid[1:])
 
 
-def _gib(n_bytes: int) -> str:
-    return f"{n_bytes / _GIB:.2f}"
+def _told(n_bytes: int, unit: int) -> str:
+    return f"{n_bytes / unit:.0f}" if unit == _MIB else f"{n_bytes / unit:.2f}"

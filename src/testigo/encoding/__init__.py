@@ -7,7 +7,7 @@ a maximum length would cut), `store` (rows on disk), `tree` (what rows share), `
 `image_encoder` (with `augment`).
 """
 
-from testigo.encoding.bins import bins
+from testigo.encoding.bins import bins, microbatches
 from testigo.encoding.class_encoder import ClassEncoder
 from testigo.encoding.classes import Labelled, LabelledRow
 from testigo.encoding.cutting import Cut, cut
@@ -26,5 +26,5 @@ Batch = Pack | Labelled
 __all__ = [
     "IGNORED", "AnyEncoder", "AnyRow", "Batch", "ClassEncoder", "Cut", "EncodedRow", "Encoder", "Frame", "ImageEncoder",
     "Labelled", "LabelledRow", "Lengths", "Pack", "StoredRows", "bins", "common_prefix", "cut", "lay_out", "lengths_of",
-    "n_laid", "pack", "pad", "stored",
+    "microbatches", "n_laid", "pack", "pad", "stored",
 ]  # fmt: skip

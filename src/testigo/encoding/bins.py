@@ -31,26 +31,62 @@ def bins(rows: Sequence[EncodedRow], *, most_tokens: int, before: int = 0, multi
     order = sorted(range(len(rows)), key=lambda k: (-rows[k].n_tokens, k))
     packs: list[list[int]] = []
     sizes: list[int] = []
-    for row in order:
-        best: tuple[int, int, int] | None = None
-        alone = rows[row].n_tokens - before
-        room = sorted((k for k in range(len(packs))), key=lambda k: -sizes[k])
-        for k in [k for k in room if sizes[k] + before < most_tokens][:MOST_LOOKED_AT]:
-            size = n_laid([rows[other] for other in (*packs[k], row)], before=before)
-            if size + before <= most_tokens:
-                added = size - sizes[k]
-                candidate = (added if added < alone else alone, -size, k)
-                best = candidate if best is None else min(best, candidate)
-        if best is None:
-            packs.append([row])
-            sizes.append(alone)
+    at = 0
+    while at < len(order):
+        with_room = [k for k in range(len(packs)) if sizes[k] + before < most_tokens]
+        if len(with_room) == 1:  # nothing to choose: as many at once as it takes
+            only = with_room[0]
+            taken = _taken(rows, packs[only], order[at:], most_tokens - before, before)
+            packs[only] += order[at : at + taken]
+            sizes[only] = n_laid([rows[k] for k in packs[only]], before=before)
+            at += taken
+        if len(with_room) < 2:
+            packs += [order[at : at + 1]] if at < len(order) else []
+            sizes += [rows[k].n_tokens - before for k in order[at : at + 1]]
         else:
-            packs[best[2]].append(row)
-            sizes[best[2]] = -best[1]
+            _put(rows, order[at], packs, sizes, with_room, most_tokens - before, before)
+        at += 1
     if len(packs) % multiple_of:
         packs = _even(rows, order, packs, most_tokens, before, multiple_of)
     sizes = [n_laid([rows[k] for k in own], before=before) for own in packs]
     return [packs[k] for k in sorted(range(len(packs)), key=lambda k: (sizes[k], packs[k]))]
+
+
+def _put(
+    rows: Sequence[EncodedRow],
+    row: int,
+    packs: list[list[int]],
+    sizes: list[int],
+    with_room: Sequence[int],
+    most: int,
+    before: int,
+) -> None:
+    """A row into the pack that it fills best; into one of its own where it fits nowhere."""
+    best: tuple[int, int, int] | None = None
+    alone = rows[row].n_tokens - before
+    for k in sorted(with_room, key=lambda k: -sizes[k])[:MOST_LOOKED_AT]:
+        size = n_laid([rows[other] for other in (*packs[k], row)], before=before)
+        if size <= most:
+            candidate = (min(size - sizes[k], alone), -size, k)
+            best = candidate if best is None else min(best, candidate)
+    if best is None:
+        packs.append([row])
+        sizes.append(alone)
+    else:
+        packs[best[2]].append(row)
+        sizes[best[2]] = -best[1]
+
+
+def _taken(rows: Sequence[EncodedRow], own: list[int], waiting: Sequence[int], most: int, before: int) -> int:
+    """How many of the waiting rows, from the first on, fit into a pack beside its own; in few tries."""
+    low, high, step = 0, len(waiting) + 1, 1  # `low` fit, `high` do not
+    while high - low > 1:
+        n = min(low + step, high - 1)
+        if n_laid([rows[k] for k in (*own, *waiting[:n])], before=before) <= most:
+            low, step = n, 2 * step
+        else:
+            high, step = n, max((n - low) // 2, 1)
+    return low
 
 
 def _even(
@@ -70,3 +106,12 @@ def _even(
         dealt[k].append(row)
         sizes[k] = n_laid([rows[other] for other in dealt[k]], before=before)
     return dealt if max(sizes) + before <= most_tokens else packs
+
+
+def microbatches(rows: Sequence[int], lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Lay the rows of one update into microbatches of at most `size`, alike lengths together.
+
+    Which rows meet in a microbatch never changes the gradient: the loss is normalised over the whole update.
+    """
+    ordered = sorted(rows, key=lambda row: (lengths[row], row))
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]

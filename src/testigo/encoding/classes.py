@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from testigo.tasks import Task
@@ -105,12 +106,12 @@ def number_of(task: Task, fields: Mapping[str, Any]) -> int:
 def pad_labelled(rows: Sequence[LabelledRow], *, pad_id: int) -> Labelled:
     """Texts one below the other, padded on the right; what is padding is known by the mask, never by its id."""
     length = max(row.n_tokens for row in rows)
-    ids = torch.full((len(rows), length), pad_id)
-    mask = torch.zeros((len(rows), length), dtype=torch.long)
+    ids = np.full((len(rows), length), pad_id, dtype=np.int64)
+    mask = np.zeros((len(rows), length), dtype=np.int64)
     for number, row in enumerate(rows):
-        ids[number, : len(row.ids)] = torch.tensor(row.ids, dtype=torch.long)
+        ids[number, : len(row.ids)] = row.ids
         mask[number, : len(row.ids)] = 1
-    return labelled(rows, {"input_ids": ids, "attention_mask": mask})
+    return labelled(rows, {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)})
 
 
 def labelled(rows: Sequence[LabelledRow], inputs: Mapping[str, torch.Tensor]) -> Labelled:

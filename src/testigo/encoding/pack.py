@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from testigo.encoding.row import EncodedRow
@@ -40,6 +41,8 @@ class Pack:
     before
         (P,) long: ids that every row begins with and that stand in a cache before the pack; their places come first
         in what a row sees. None where there are none.
+    longest
+        Tokens of the longest row, with what stands before it.
     """
 
     input_ids: torch.Tensor
@@ -53,6 +56,7 @@ class Pack:
     is_padded: bool = False
     until: torch.Tensor | None = None
     before: torch.Tensor | None = None
+    longest: int = 0
 
     @property
     def attention_mask(self) -> torch.Tensor:
@@ -117,33 +121,35 @@ def pack(rows: Sequence[EncodedRow], *, share_prefix: bool = True, before: int =
         n_prefix=laid[0].n_tokens if laid[0].number == 0 else 0,
         until=torch.tensor(until),
         before=torch.tensor(rows[0].ids[:before]) if before else None,
+        longest=max(row.n_tokens for row in rows),
     )
 
 
 def pad(rows: Sequence[EncodedRow], *, pad_id: int) -> Pack:
     """Lay rows one below the other, padded on the right. Padding is known by its place, never by its id."""
     length = max(row.n_tokens for row in rows)
-    ids = torch.full((len(rows), length), pad_id)
-    segment = torch.full((len(rows), length), -1)
+    ids = np.full((len(rows), length), pad_id, dtype=np.int64)
+    segment = np.full((len(rows), length), -1, dtype=np.int64)
     places: list[int] = []
     targets: list[int] = []
     owner: list[int] = []
     for number, row in enumerate(rows):
-        ids[number, : row.n_tokens] = torch.tensor(row.ids)
+        ids[number, : row.n_tokens] = row.ids
         segment[number, : row.n_tokens] = number + 1
         places += _places(row, number * length)
         targets += row.supervised_ids
         owner += [number] * row.n_supervised
     return Pack(
-        input_ids=ids,
+        input_ids=torch.tensor(ids),
         position_ids=torch.arange(length).expand(len(rows), length),
-        segment=segment,
+        segment=torch.tensor(segment),
         places=torch.tensor(places, dtype=torch.long),
         targets=torch.tensor(targets, dtype=torch.long),
         owner=torch.tensor(owner, dtype=torch.long),
         row_ids=tuple(row.id for row in rows),
         n_prefix=0,
         is_padded=True,
+        longest=length,
     )
 
 

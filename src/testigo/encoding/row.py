@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,11 @@ class EncodedRow:
     def supervised_spans(self) -> tuple[tuple[int, int], ...]:
         """What counts in the loss. The first id of a row never does, since nothing stands before it to predict it."""
         return self.spans or ((max(self.n_prompt, 1), len(self.ids)),)
+
+    @cached_property
+    def array(self) -> np.ndarray:
+        """(tokens,) the ids."""
+        return np.asarray(self.ids)
 
     @property
     def n_tokens(self) -> int:

@@ -58,7 +58,7 @@ def stretches(rows: Sequence[EncodedRow], *, before: int = 0, share: bool = True
     before
         How many leading tokens of every row stand elsewhere, in a cache.
     """
-    arrays = [np.asarray(row.ids) for row in rows]
+    arrays = [row.array for row in rows]
     limits = [max(row.supervised_spans[0][0] - 1, before) for row in rows]
     inner = iter(range(len(rows) + 1, 2 * len(rows) + 1))
     laid: list[Stretch] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from testigo.encoding import ClassEncoder, ImageEncoder
+from testigo.encoding import ClassEncoder, ImageEncoder, microbatches
 from testigo.inspection import choosing, strange
 from testigo.inspection.choosing import Chosen
 from testigo.inspection.lengths import Lengths, measure
@@ -15,7 +15,7 @@ from testigo.inspection.seeing import see_batch, see_pack, see_row
 from testigo.inspection.seen import SeenPack, SeenRow
 from testigo.inspection.wording import POLICIES
 from testigo.tasks import is_answered_by_head
-from testigo.training.order import Order, microbatches
+from testigo.training.order import Order
 from testigo.training.start import Reporter
 
 N_LONGEST, N_STRANGEST, N_RAW = 2, 5, 10

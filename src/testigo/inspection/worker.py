@@ -67,7 +67,7 @@ def _token_losses(model: Any, rows: list[Any], lay: Callable[[list[Any]], Batch]
     import torch
 
     from testigo.model.device import device
-    from testigo.training.loss import token_losses
+    from testigo.model.losses import token_losses
 
     laid = lay(rows).to(device())
     with torch.inference_mode():

@@ -20,7 +20,7 @@ def mask_for(model: Any, pack: Pack) -> Any:
         return pack.attention_mask
     configuration = model.config.get_text_config()
     window = window_of(model)
-    if window is None or int(pack.position_ids.max()) < window:
+    if window is None or pack.longest <= window:
         return _of_kind(model, pack, None)
     kinds = set(getattr(configuration, "layer_types", None) or ["sliding_attention"])
     if kinds == {"sliding_attention"}:

@@ -37,7 +37,7 @@ def streamed_losses(
     read = _read(model, inner.get_decoder(), inputs | {"logits_to_keep": places[:0]})
     hidden = read.last_hidden_state[0, places]  # (S, hidden)
     head = _head_of(inner, read)
-    n = max(most_bytes // (4 * inner.config.get_text_config().vocab_size), 1)
+    n = piece_of(inner.config.get_text_config().vocab_size, most_bytes)
     is_trained = any(p.requires_grad for p in inner.get_output_embeddings().parameters())
     pieces = []
     for some, own in zip(hidden.split(n), targets.split(n), strict=True):
@@ -48,6 +48,11 @@ def streamed_losses(
         else:
             pieces.append(_Taken.apply(head, some, own))
     return torch.cat(pieces) if pieces else hidden.new_zeros(0)
+
+
+def piece_of(vocabulary_size: int, most_bytes: int = LOGITS_BYTES) -> int:
+    """How many targets a piece has."""
+    return max(most_bytes // (4 * vocabulary_size), 1)
 
 
 def _read(model: Any, decoder: Any, inputs: dict[str, Any]) -> Any:

@@ -9,9 +9,9 @@ from torch.nn.functional import cross_entropy
 from testigo.gates.backward import BackwardEvidence
 from testigo.model.activations import checkpoint_activations
 from testigo.model.adapter import declared_names, is_zero_gradient_expected_first
+from testigo.model.losses import supervised_logits
 from testigo.model.tying import untied
 from testigo.pilot.bench import Bench, gradients, relative_error
-from testigo.training.loss import supervised_logits
 from testigo.training.optimizer import autocast, gradient_scaler
 
 

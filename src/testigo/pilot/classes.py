@@ -18,10 +18,11 @@ from testigo.gates.forward import ForwardEvidence
 from testigo.model.code import running_code
 from testigo.model.digest import weights_sha256
 from testigo.model.head import are_names
+from testigo.model.losses import supervised_logits
 from testigo.pilot import class_texts
 from testigo.pilot.data import conflicts, copies, longest, straddling
 from testigo.pilot.numbers import output_dtypes
-from testigo.training.loss import evaluating, supervised_logits
+from testigo.training.loss import evaluating
 from testigo.training.optimizer import autocast
 
 N_LOOKED_AT = 8

@@ -13,10 +13,11 @@ from testigo.encoding import EncodedRow
 from testigo.gates.forward import ForwardEvidence
 from testigo.model.code import running_code
 from testigo.model.digest import weights_sha256
+from testigo.model.losses import supervised_logits
 from testigo.model.quantised import all_weights
 from testigo.pilot.bench import Bench
 from testigo.pilot.numbers import output_dtypes
-from testigo.training.loss import evaluating, supervised_logits
+from testigo.training.loss import evaluating
 from testigo.training.optimizer import autocast
 
 

@@ -17,12 +17,12 @@ from safetensors.torch import save_file
 from testigo.disk import write_json
 from testigo.errors import exit_code_of
 from testigo.model.digest import combined_sha256, digests, weights_sha256
+from testigo.model.losses import token_losses
 from testigo.model.sharding import whole
 from testigo.model.starter import end_with_starter
 from testigo.pilot.phases import Phases
 from testigo.training import checkpoint, replicas
 from testigo.training.loop import MAX_SKIPS_IN_A_ROW, Session
-from testigo.training.loss import token_losses
 from testigo.training.optimizer import autocast
 from testigo.training.prepare import prepare, session
 from testigo.training.replicas import Part, Replicas

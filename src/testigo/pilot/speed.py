@@ -14,8 +14,8 @@ from typing import Any
 
 from testigo.encoding import EncodedRow, common_prefix
 from testigo.evaluation.predict import predict
+from testigo.model.layout import Groups, size_of
 from testigo.pilot.bench import Bench
-from testigo.training.layout import Groups, size_of
 from testigo.training.loss import split_loss
 from testigo.training.optimizer import autocast
 

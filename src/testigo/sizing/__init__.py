@@ -2,7 +2,8 @@
 
 Reading order: `lengths` (which rows meet), `architecture` (the model as a shape), `tracker` (whose bytes are alive),
 `passes`, `step` and `outputs` (what the loop does to memory), `rehearse` (one run with fake tensors), `bench` (runs of
-changed campaigns), `sizing` (verdict and ways out), `sheet` (choices for several GPUs), `terms` (what pilots measured).
+changed campaigns), `limits` (the largest inputs), `sizing` (verdict and ways out), `sheet` (choices for several GPUs),
+`terms` (what pilots measured).
 """
 
 from testigo.sizing.gpu import KNOWN_GPUS_GIB, gpu_bytes_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from itertools import cycle, islice
 from typing import Literal
 
@@ -68,15 +69,41 @@ class RowLengths:
         return cls(_lengths(train), _lengths(validation), n_shared)
 
 
+MOST_GROUPS, MOST_ROWS_LAID = 8, 64
+"""So many microbatches of an update are laid, or of larger ones as many as have so many rows, but two at least: the
+others lie as these do, and gradients are there from the first one on."""
+
+
 @dataclass(frozen=True)
 class Inputs:
-    """The rows of one update, a group a microbatch, shortest first as the loop lays them; and a validation batch."""
+    """The rows of one update, a group a microbatch, shortest first as the loop lays them; and a validation batch.
+
+    Attributes
+    ----------
+    budget
+        The longest training rows, which set the budget of a pack; none: those of the last microbatch.
+    n_more
+        Microbatches of the update beyond these, laid as these are.
+    only_last
+        Whether one process computes the last of them alone, and other processes the others.
+    beside
+        The row with the shortest prompt among validation rows of other batches; None where there is one batch.
+    """
 
     microbatches: tuple[tuple[RowLength, ...], ...]
     validation: tuple[RowLength, ...]
     n_shared: int
     n_classes: int = 0
     pixels: tuple[int, ...] | None = None
+    budget: tuple[RowLength, ...] = ()
+    n_more: int = 0
+    only_last: bool = False
+    beside: RowLength | None = None
+
+    @property
+    def update(self) -> tuple[RowLength, ...]:
+        """The rows of all microbatches."""
+        return tuple(row for rows in self.microbatches for row in rows)
 
     @property
     def longest(self) -> RowLength:
@@ -101,32 +128,80 @@ class Inputs:
         return labelled(made, {"pixel_values": torch.zeros((len(made), *self.pixels))})
 
 
-def worst(
-    lengths: RowLengths,
-    *,
-    microbatch: int,
-    accumulation: int,
-    batch_size: int,
-    by: Literal["length", "target"] = "length",
-) -> Inputs:
+@dataclass(frozen=True)
+class Meeting:
+    """How many rows meet where.
+
+    Attributes
+    ----------
+    is_packed
+        Whether a microbatch is a budget of tokens: then it holds no more rows than there are.
+    """
+
+    microbatch: int
+    accumulation: int
+    batch_size: int
+    processes: int = 1
+    is_packed: bool = True
+
+    def rows_of(self, lengths: RowLengths) -> int:
+        """Rows of a microbatch."""
+        return min(self.microbatch, len(lengths.train)) if self.is_packed else self.microbatch
+
+    def groups_of(self, n_rows: int) -> int:
+        """How many microbatches of a process are laid."""
+        return min(self.accumulation, max(2, min(MOST_GROUPS, MOST_ROWS_LAID // n_rows)))
+
+
+def worst(lengths: RowLengths, meeting: Meeting, *, by: Literal["length", "target"] = "length") -> Inputs:
     """The update of the longest rows, or the one with the most supervised tokens; and the longest validation rows."""
     train = sorted(lengths.train, key=_by_length if by == "length" else _by_target)
-    validation = sorted(lengths.validation, key=_by_length)[-batch_size:]
-    return Inputs(
-        _update(train, microbatch, accumulation), tuple(validation), lengths.n_shared, lengths.n_classes, lengths.pixels
-    )
-
-
-def typical(lengths: RowLengths, *, microbatch: int, accumulation: int, batch_size: int) -> Inputs:
-    """An update of rows around the median length."""
-    train, n_rows = sorted(lengths.train, key=_by_length), microbatch * accumulation
     validation = sorted(lengths.validation, key=_by_length)
+    cut = max(len(validation) - meeting.batch_size, 0)
+    return _inputs(lengths, meeting, train, validation[cut:], validation[:cut])
+
+
+def can_lie_in_one(lengths: RowLengths, meeting: Meeting) -> bool:
+    """Whether an update of short rows that begin alike may lie in one pack, under the budget that the longest ones set.
+
+    Then their beginning lies in the pack itself, and not in a cache before several.
+    """
+    n_rows = meeting.microbatch * meeting.accumulation * meeting.processes
+    if not (meeting.is_packed and lengths.n_shared and meeting.microbatch < n_rows <= len(lengths.train)):
+        return False
+    own = sorted(row.n_tokens - min(lengths.n_shared, row.n_tokens - row.n_supervised) for row in lengths.train)
+    return sum(own[:n_rows]) <= sum(own[-meeting.microbatch :])
+
+
+def typical(lengths: RowLengths, meeting: Meeting) -> Inputs:
+    """An update of rows around the median length, laid under the same budget."""
+    train, n_rows = sorted(lengths.train, key=_by_length), meeting.rows_of(lengths)
+    middle = _middle(train, n_rows * meeting.groups_of(n_rows))
+    validation = sorted(lengths.validation, key=_by_length)
+    batch = _middle(validation, meeting.batch_size)
+    return _inputs(lengths, meeting, middle, batch, validation if len(batch) < len(validation) else ())
+
+
+def _inputs(
+    lengths: RowLengths,
+    meeting: Meeting,
+    train: Sequence[RowLength],
+    batch: Sequence[RowLength],
+    others: Sequence[RowLength],
+) -> Inputs:
+    n_rows = meeting.rows_of(lengths)
+    n_groups = meeting.groups_of(n_rows)
+    only_last = n_groups == 1 and meeting.processes > 1
     return Inputs(
-        _update(_middle(train, n_rows), microbatch, accumulation),
-        tuple(_middle(validation, batch_size)),
+        _update(train, n_rows, 2 if only_last else n_groups),
+        tuple(batch),
         lengths.n_shared,
         lengths.n_classes,
         lengths.pixels,
+        tuple(nlargest(n_rows, lengths.train, key=_by_length)),
+        meeting.accumulation - n_groups,
+        only_last,
+        min(others, key=lambda row: row.n_tokens - row.n_supervised, default=None),
     )
 
 
@@ -147,8 +222,7 @@ def _middle(ordered: Sequence[RowLength], n: int) -> Sequence[RowLength]:
     return ordered[start : start + n]
 
 
-def _update(ordered: Sequence[RowLength], microbatch: int, accumulation: int) -> tuple[tuple[RowLength, ...], ...]:
+def _update(ordered: Sequence[RowLength], n_rows: int, n_groups: int) -> tuple[tuple[RowLength, ...], ...]:
     """The last rows of an ordered list as microbatches; a small split comes round again, as epochs do."""
-    n_rows = microbatch * accumulation
-    chosen = list(islice(cycle(reversed(ordered)), n_rows))[::-1]
-    return tuple(tuple(chosen[start : start + microbatch]) for start in range(0, n_rows, microbatch))
+    chosen = list(islice(cycle(reversed(ordered)), n_rows * n_groups))[::-1]
+    return tuple(tuple(chosen[start : start + n_rows]) for start in range(0, len(chosen), n_rows))

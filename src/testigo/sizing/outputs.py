@@ -15,8 +15,9 @@ from transformers import DynamicCache
 from testigo.campaign import Campaign
 from testigo.model.adapter import trained_parameters
 from testigo.model.cache import empty_cache, with_cache
+from testigo.model.losses import supervised_logits
 from testigo.sizing.lengths import Inputs, RowLength
-from testigo.sizing.passes import lay, logits_of
+from testigo.sizing.passes import lay_for_a_head
 from testigo.sizing.tracker import Tracker
 
 
@@ -113,7 +114,8 @@ class Outputs:
     def _classify(self, phase: str, rows: Sequence[RowLength]) -> None:
         """One forward pass before a class head."""
         with torch.no_grad(), self.tracker.phase(phase, making="activations"):
-            logits_of(self.model, lay(self.campaign, self.inputs, self.tracker, rows)).double().softmax(-1)
+            batch = lay_for_a_head(self.campaign, self.inputs, self.tracker, rows)
+            supervised_logits(self.model, batch).double().softmax(-1)
 
     def _copied(self, cache: DynamicCache) -> DynamicCache:
         """As the loop's deep copy, which fake tensors do not survive."""

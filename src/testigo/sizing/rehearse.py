@@ -14,11 +14,15 @@ from testigo.errors import ModelError
 from testigo.model.adapter import trained_parameters
 from testigo.model.sharding import shard
 from testigo.sizing.architecture import make_fake, shape
+from testigo.sizing.formula import most_tokens
 from testigo.sizing.lengths import Inputs
 from testigo.sizing.outputs import Outputs
 from testigo.sizing.processes import fake_processes
 from testigo.sizing.step import Step
 from testigo.sizing.tracker import CUDA_BLOCK_BYTES, Peak, Tracker
+
+MOST_TOKENS_AT_ONCE = 2**20
+"""More tokens in one pass are counted by formula: a pack of as many has a mask of 1 TiB."""
 
 PHASES = (
     "load",
@@ -62,8 +66,16 @@ def rehearse(
     Raises
     ------
     ModelError
-        When the architecture cannot be run without values.
+        When the architecture cannot be run without values, or more tokens go through it at once than are followed.
     """
+    n_tokens = most_tokens(campaign, inputs)
+    if inputs.pixels is None and n_tokens > MOST_TOKENS_AT_ONCE:
+        raise ModelError(
+            expected=f"at most {MOST_TOKENS_AT_ONCE:,} tokens at once, so that their memory can be followed",
+            found=f"{n_tokens:,} tokens go through it at once",
+            where=f"training.microbatch: {campaign.training.microbatch}",
+            action="lower training.microbatch or evaluation.batch_size",
+        )
     peaks: dict[str, Peak] = {}
     for part in parts:
         with warnings.catch_warnings():

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from testigo.campaign import Campaign
+from testigo.campaign.sections import MOST_ROWS as MOST_ACCUMULATED
 from testigo.gates.predicted import Measured
 from testigo.sizing.architecture import source_of
 from testigo.sizing.bench import Bench, changed
+from testigo.sizing.journey import Journey, Progress, silent
 from testigo.sizing.lengths import RowLengths
-from testigo.sizing.sizing import RISKY_SHARE, SHARDS, Examples, Limits, Verdict, verdict_of
+from testigo.sizing.limits import Limits
+from testigo.sizing.search import MAX_TRIES
+from testigo.sizing.sizing import RISKY_SHARE, SHARDS, Examples, Verdict, verdict_of
 from testigo.sizing.terms import Terms, terms_of
 
 
@@ -54,7 +58,7 @@ def sheet(
     *,
     lengths: RowLengths,
     measured: Measured | None = None,
-    progress: Callable[[str], object] = lambda words: None,
+    progress: Progress = silent,
 ) -> tuple[Choice, ...]:
     """For each GPU the fastest settings that fit with room to spare; examples per update and precision stay.
 
@@ -72,16 +76,26 @@ def sheet(
         When the base's configuration is not found.
     """
     configuration = source_of(campaign).configuration()
-    bench = Bench(campaign, configuration, lengths, progress)
+    journey = Journey(progress, ahead=1 + len(gpus) * OF_A_GPU)
+    bench = Bench(campaign, configuration, lengths, journey)
     terms = terms_of(measured)
-    return tuple(_choice(bench, terms, name, n_bytes) for name, n_bytes in gpus.items())
+    choices = []
+    for at, (name, n_bytes) in enumerate(gpus.items()):
+        journey.ahead = (len(gpus) - at) * OF_A_GPU
+        choices.append(_choice(bench, terms, name, n_bytes))
+    journey.ends()
+    return tuple(choices)
+
+
+OF_A_GPU = MAX_TRIES + 2
+"""Runs that a GPU takes about; settings that others were tried with are known."""
 
 
 def _choice(bench: Bench, terms: Terms, gpu: str, gpu_bytes: int) -> Choice:
     best: tuple[int, Campaign, dict[str, Any]] | None = None
-    for change in _candidates(bench.campaign):
+    for change in _candidates(bench.campaign, bench.most_rows(bench.campaign)):
         campaign = changed(bench.campaign, change)
-        needed = terms.needed(bench.peak(campaign))
+        needed = terms.needed(bench.peak(campaign, f"{gpu}, {campaign.training.microbatch} rows a microbatch"))
         if best is None or needed < best[0] or needed <= RISKY_SHARE * gpu_bytes:
             best = (needed, campaign, change)
         if needed <= RISKY_SHARE * gpu_bytes:
@@ -93,7 +107,7 @@ def _choice(bench: Bench, terms: Terms, gpu: str, gpu_bytes: int) -> Choice:
     training = campaign.training
     length = None
     if fitting == "fits":
-        length = Limits(bench, terms, int(RISKY_SHARE * gpu_bytes), campaign).length(bench.progress)
+        length = Limits(bench, terms, int(RISKY_SHARE * gpu_bytes), campaign).length()
     return Choice(
         gpu=gpu,
         gpu_bytes=gpu_bytes,
@@ -118,7 +132,7 @@ def _value(campaign: Campaign, key: str) -> Any:
     return value
 
 
-def _candidates(campaign: Campaign) -> Iterator[dict[str, Any]]:
+def _candidates(campaign: Campaign, most_rows: int) -> Iterator[dict[str, Any]]:
     """Settings with the same examples in an update, fastest first."""
     per_update, own = Examples.of(campaign).per_update, campaign.machine.processes
     numbers = [own, *(n for n in SHARDS if n > own and _can_shard(campaign))]
@@ -128,7 +142,9 @@ def _candidates(campaign: Campaign) -> Iterator[dict[str, Any]]:
         spread = {} if n == own else {"machine.processes": n, "machine.strategy": "fsdp"}
         rows = per_update // n
         for recompute in sorted({campaign.training.activation_checkpointing, True}):
-            for microbatch in (size for size in range(rows, 0, -1) if rows % size == 0):
+            for microbatch in (size for size in range(min(rows, most_rows), 0, -1) if rows % size == 0):
+                if rows // microbatch > MOST_ACCUMULATED:
+                    continue
                 yield spread | {
                     "training.microbatch": microbatch,
                     "training.accumulation": rows // microbatch,

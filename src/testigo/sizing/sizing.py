@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -10,19 +10,15 @@ from testigo.campaign import Campaign, WayOut, ways_out
 from testigo.gates.predicted import Measured
 from testigo.sizing.architecture import shape, source_of
 from testigo.sizing.bench import Bench, changed, highest
+from testigo.sizing.journey import Journey, Progress, silent
 from testigo.sizing.lengths import Inputs, RowLengths
-from testigo.sizing.search import largest_fitting
+from testigo.sizing.limits import Limits
+from testigo.sizing.search import MAX_TRIES
 from testigo.sizing.terms import Terms, terms_of
 from testigo.sizing.tracker import Peak
 
 RISKY_SHARE = 0.9
 """From here on a prediction is too near to the limit to rely on."""
-MOST_ROWS = 256
-"""Larger microbatches are of no interest: they no longer make a GPU faster."""
-LENGTH_STEP = 16
-"""The largest length is sought in steps of so many tokens."""
-MOST_TOKENS = 131_072
-"""Longer rows are of no interest where the base states no limit of its own."""
 SHARDS = (2, 4, 8)
 """Numbers of processes for which sharding is tried as a way out."""
 
@@ -164,7 +160,7 @@ def size(
     gpu_bytes: int | None,
     lengths: RowLengths,
     measured: Measured | None = None,
-    progress: Callable[[str], object] = lambda words: None,
+    progress: Progress = silent,
 ) -> Sizing:
     """Predict the memory of every phase on one GPU, without a GPU and without weights.
 
@@ -177,7 +173,8 @@ def size(
     measured
         What a pilot found; its terms take the place of the assumed ones.
     progress
-        Called with a few words before each run of the model.
+        Called before each run of the model: how many are done, of how many at most, and a few words. At the end both
+        numbers are alike.
 
     Raises
     ------
@@ -185,17 +182,27 @@ def size(
         When the base's configuration is not found.
     """
     configuration = source_of(campaign).configuration()
-    bench = Bench(campaign, configuration, lengths, progress)
+    of_search = 0 if gpu_bytes is None else MAX_TRIES + 2
+    journey = Journey(progress, ahead=2 + 2 * of_search)
+    bench = Bench(campaign, configuration, lengths, journey)
     terms = terms_of(measured)
-    progress("an update and validation with rows of median length")
     peak = highest(bench.whole)
     needed = terms.needed(peak)
     verdict = verdict_of(needed, gpu_bytes)
+    ways = () if verdict == "fits" else _ways(bench)
+    journey.ahead = 1 + 2 * of_search + len(ways)
+    typical = bench.later(campaign, bench.usual_inputs(), "rows of median length")
     limits = None if gpu_bytes is None else Limits(bench, terms, int(RISKY_SHARE * gpu_bytes), campaign)
-    largest, is_exact = (None, False) if limits is None else limits.microbatch(progress)
+    journey.ahead = 2 * of_search + len(ways)
+    largest, is_exact = (None, False) if limits is None else limits.microbatch()
+    journey.ahead = of_search + len(ways)
+    largest_length = None if limits is None else limits.length()
+    journey.ahead = len(ways)
+    found = remedies(bench, terms, gpu_bytes, ways)
+    journey.ends()
     return Sizing(
         phases=phase_sizes(bench.whole),
-        typical_phases=phase_sizes(bench.later(campaign, bench.usual_inputs())),
+        typical_phases=phase_sizes(typical),
         inputs=_describe(bench.inputs()),
         gpu_bytes=gpu_bytes,
         needed_bytes=needed,
@@ -205,8 +212,8 @@ def size(
         examples=Examples.of(campaign),
         largest_microbatch=largest,
         largest_is_exact=is_exact,
-        largest_length=None if limits is None else limits.length(progress),
-        remedies=() if verdict == "fits" else remedies(bench, terms, gpu_bytes),
+        largest_length=largest_length,
+        remedies=found,
         notes=_notes(campaign, bench),
         method="formula" if bench.why_formula else "followed",
         why_formula=bench.why_formula,
@@ -223,58 +230,15 @@ def verdict_of(needed_bytes: int, gpu_bytes: int | None) -> Verdict | None:
     return "risky" if needed_bytes > RISKY_SHARE * gpu_bytes else "fits"
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The largest inputs of a campaign under a limit [bytes]."""
-
-    bench: Bench
-    terms: Terms
-    limit: int
-    campaign: Campaign
-
-    def microbatch(self, progress: Callable[[str], object] = lambda words: None) -> tuple[int, bool]:
-        """Rows at once, and whether it is known that one more does not fit."""
-        bench, own = self.bench, self.campaign.training.microbatch
-        progress("the largest microbatch")
-
-        def needed(n_rows: int, *, surely: bool = False) -> int:
-            with_rows = changed(self.campaign, {"training.microbatch": n_rows})
-            return self.terms.needed(bench.peak(with_rows, surely=surely))
-
-        most = max(min(len(bench.lengths.train), MOST_ROWS), own)
-        found = largest_fitting(needed, self.limit, known={own: needed(own)}, most=most)
-        if found.number > own and needed(found.number, surely=True) > self.limit:
-            return own, False  # carried on from few layers it fitted, and the whole model does not
-        return found.number, found.is_exact
-
-    def length(self, progress: Callable[[str], object] = lambda words: None) -> int | None:
-        """Tokens that every row may have, at the campaign's own microbatch."""
-        bench = self.bench
-        if bench.lengths.pixels is not None:
-            return None
-        progress("the largest length")
-
-        def needed(n_steps: int, *, surely: bool = False) -> int:
-            inputs = bench.inputs_of(self.campaign, n_steps * LENGTH_STEP)
-            return self.terms.needed(highest(bench.later(self.campaign, inputs, surely=surely)))
-
-        text = bench.configuration.get_text_config()
-        places = min(int(getattr(text, "max_position_embeddings", None) or MOST_TOKENS), MOST_TOKENS)
-        own = bench.inputs(self.campaign).microbatches[-1][-1].n_tokens
-        start, most = max(min(own, places) // LENGTH_STEP, 1), max(places // LENGTH_STEP, 1)
-        found = largest_fitting(needed, self.limit, known={start: needed(start)}, most=most).number
-        if found > start and needed(found, surely=True) > self.limit:
-            found = start
-        return found * LENGTH_STEP
-
-
-def remedies(bench: Bench, terms: Terms, gpu_bytes: int | None) -> tuple[Remedy, ...]:
+def remedies(
+    bench: Bench, terms: Terms, gpu_bytes: int | None, ways: Sequence[WayOut] | None = None
+) -> tuple[Remedy, ...]:
     """What saves memory, each with what it would need; what keeps the experiment first."""
     found = []
-    for way in _ways(bench):
+    for way in _ways(bench) if ways is None else ways:
         campaign = changed(bench.campaign, way.set)
-        bench.progress("with " + ", ".join(f"{key} {value}" for key, value in way.set.items()))
-        needed = terms.needed(bench.peak(campaign))
+        words = ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in way.set.items())
+        needed = terms.needed(bench.peak(campaign, words))
         verdict = verdict_of(needed, gpu_bytes)
         same = way.keeps_gradient or all(key.startswith("machine.") or key in _SAME for key in way.set)
         found.append(Remedy(way.changes, way.set, Examples.of(campaign), needed, verdict, same))
@@ -288,7 +252,13 @@ def _ways(bench: Bench) -> tuple[WayOut, ...]:
     in_training = ways_out(bench.campaign, "backward")
     recomputes = _can_recompute(bench)
     possible = [way for way in in_training if "training.activation_checkpointing" not in way.set or recomputes]
-    return (*possible, *_shards(bench.campaign))
+    return (*(way for way in possible if _lays_otherwise(bench, way)), *_shards(bench.campaign))
+
+
+def _lays_otherwise(bench: Bench, way: WayOut) -> bool:
+    """Whether a change of the microbatch alone is one: a larger number than there are rows is not."""
+    rows_alone = all(key in _SAME for key in way.set)
+    return not rows_alone or bench.n_rows(changed(bench.campaign, way.set)) < bench.n_rows(bench.campaign)
 
 
 def _shards(campaign: Campaign) -> tuple[WayOut, ...]:
@@ -341,7 +311,7 @@ def _notes(campaign: Campaign, bench: Bench) -> tuple[str, ...]:
         "kernels are taken to be the CPU's: what a GPU's own kernels need while they run is not counted",
     ]
     if bench.why_formula:
-        notes.insert(0, f"by formula, not by the model, which could not be run without values: {bench.why_formula}")
+        notes.insert(0, f"by formula, not by running the model without values: {bench.why_formula}")
     if campaign.machine.processes > 1:
         shared = "its share of the state" if campaign.machine.strategy == "fsdp" else "all of the state"
         notes.append(

@@ -1,14 +1,16 @@
 """What training does to memory, done once with fake tensors: the loop's update, validation and checkpoint.
 
-These lines follow `testigo.training`, which lies above this room: what stays alive how long is the point here, so names
-are let go where the loop lets them go. A test holds both against each other.
+These lines follow `testigo.training.loop`, which lies above this room: what stays alive how long is the point here, so
+names are let go where the loop lets them go. How rows are laid out, what they share and their losses are the very lines
+of the loop (`testigo.model`). A test holds both against each other.
 """
 
 from __future__ import annotations
 
 import gc
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,11 +20,13 @@ from testigo.campaign import Campaign
 from testigo.encoding import Batch
 from testigo.model.activations import checkpoint_activations
 from testigo.model.adapter import trained_parameters
+from testigo.model.layout import Layout
+from testigo.model.prefix import SharedPrefix, prefix_of
 from testigo.model.sharding import is_sharded, synchronise_gradients, whole
 from testigo.sizing.few_bits import largest_in_full
 from testigo.sizing.lengths import Inputs
 from testigo.sizing.outputs import Outputs
-from testigo.sizing.passes import lay, lay_update, losses_of, precision_of
+from testigo.sizing.passes import Update, lay_update, lay_validation, layout_for, losses_of, precision_of, shortened
 from testigo.sizing.processes import gathered
 from testigo.sizing.tracker import Tracker
 
@@ -35,6 +39,7 @@ class Step:
     inputs: Inputs
     model: Any
     tracker: Tracker
+    layout: Layout = field(init=False)
 
     def hold_model(self) -> None:
         """Weights and buffers, which are there from loading on."""
@@ -58,10 +63,12 @@ class Step:
         self.begin()
         parameters = trained_parameters(self.model)
         optimizer = torch.optim.AdamW(parameters.values(), lr=1e-4, foreach=foreach)
-        self.pass_through(parameters)
+        update = lay_update(self.campaign, self.inputs, self.layout, self.tracker)
+        self.pass_through(parameters, update)
         gc.collect()  # FSDP's hooks leave circles
         self.move("step-1", parameters, optimizer)
         self.move("step", parameters, optimizer)
+        del update
         self.validate()
         self._save(parameters, optimizer)
         self._merge()
@@ -80,11 +87,14 @@ class Step:
         optimizer.step()
         moments = (value for state in optimizer.state.values() for value in state.values())
         self.tracker.hold((value for value in moments if isinstance(value, torch.Tensor)), "optimizer_state")
-        if len(self.inputs.microbatches) == 1 or is_sharded(parameters.values()):
+        update = lay_update(self.campaign, self.inputs, self.layout, self.tracker)
+        is_first = len(update.packs) == 1
+        if is_first or is_sharded(parameters.values()):
             optimizer.zero_grad(set_to_none=True)
         self.tracker.hold((p.grad for p in parameters.values() if p.grad is not None), "gradients")
-        self.pass_through(parameters, only_last=not is_sharded(parameters.values()))
+        self.pass_through(parameters, update, only_last=not is_first and not is_sharded(parameters.values()))
         self.move("step", parameters, optimizer)
+        del update
         self.validate(samples=False)
 
     def begin(self) -> None:
@@ -92,18 +102,31 @@ class Step:
         self.model.train()
         if self.campaign.training.activation_checkpointing:
             checkpoint_activations(self.model)
+        self.layout = layout_for(self.campaign, self.inputs, self.model)
 
-    def pass_through(self, parameters: dict[str, torch.nn.Parameter], *, only_last: bool = False) -> None:
-        """Forward and backward of an update's microbatches, the gradients summed over the processes."""
+    def pass_through(
+        self, parameters: dict[str, torch.nn.Parameter], update: Update, *, only_last: bool = False
+    ) -> None:
+        """Forward and backward of an update's microbatches, the gradients summed over the processes.
+
+        Parameters
+        ----------
+        only_last
+            Of several; gradients of the others are there.
+        """
         # The loop lays all packs of an update first and goes through them from the shortest to the longest.
-        packs = lay_update(self.campaign, self.inputs, self.tracker)
+        packs = update.packs
         n_supervised = sum(pack.n_supervised for pack in packs)
+        prefix = self._prefix(packs, with_gradients=only_last)
         # Every microbatch after the first finds the gradients there; so the first and the longest show all there is.
         chosen = packs[-1:] if only_last else packs if len(packs) < 3 else [packs[0], packs[-1]]
         for pack in chosen:
             if self.campaign.machine.processes > 1:
                 synchronise_gradients(self.model, pack is chosen[-1])
-            self._forward_backward(pack, parameters, n_supervised)
+            self._forward_backward(pack, prefix, parameters, n_supervised)
+        if prefix is not None:
+            with self.tracker.phase("backward", making="activations"):
+                prefix.backward()
         if self.campaign.machine.processes > 1:
             with self.tracker.phase("backward", making="exchange"):
                 plain = [p.grad for p in parameters.values() if p.grad is not None and not isinstance(p.grad, DTensor)]
@@ -119,9 +142,23 @@ class Step:
             moments = (value for state in optimizer.state.values() for value in state.values())
             self.tracker.hold((value for value in moments if isinstance(value, torch.Tensor)), "optimizer_state")
 
-    def _forward_backward(self, pack: Batch, parameters: dict[str, torch.nn.Parameter], n_supervised: int) -> None:
+    def _prefix(self, packs: Sequence[Batch], *, with_gradients: bool = False) -> SharedPrefix | None:
+        """What the packs leave out, computed; with the gradients that earlier packs left on it."""
+        with self.tracker.phase("forward", making="activations"):
+            with precision_of(self.campaign):
+                prefix = prefix_of(self.model, packs)
+            if prefix is not None:
+                self.tracker.hold(prefix.kept, "cache")
+                for kept in prefix.kept if with_gradients else ():
+                    kept.grad = torch.zeros_like(kept)
+        return prefix
+
+    def _forward_backward(
+        self, batch: Batch, prefix: SharedPrefix | None, parameters: dict[str, torch.nn.Parameter], n_supervised: int
+    ) -> None:
         with self.tracker.phase("forward", making="activations"), precision_of(self.campaign):
-            losses = losses_of(self.model, pack)
+            pack, _rest = shortened(self.model, batch)
+            losses = losses_of(self.model, pack, prefix)
         with self.tracker.phase("backward", making="activations"):
             (losses.sum() / n_supervised).backward()
             self.tracker.hold((p.grad for p in parameters.values() if p.grad is not None), "gradients")
@@ -138,11 +175,13 @@ class Step:
         """The longest validation rows, beside gradients and moments; then the outputs to the fixed prompts."""
         self.model.eval()
         with torch.no_grad(), self.tracker.phase("validation", making="activations"):
-            pack = lay(self.campaign, self.inputs, self.tracker, self.inputs.validation)
+            batch = lay_validation(self.campaign, self.inputs, self.layout, self.tracker)
             with precision_of(self.campaign):
-                losses = losses_of(self.model, pack)
+                prefix = prefix_of(self.model, [batch])
+                pack, _rest = shortened(self.model, batch)
+                losses = losses_of(self.model, pack, prefix)
             losses.double().sum()
-        del pack, losses
+        del batch, pack, losses, prefix, _rest
         self._hold_gathered()
         evaluation = self.campaign.evaluation
         n_samples = min(evaluation.samples, evaluation.batch_size)

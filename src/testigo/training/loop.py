@@ -18,15 +18,16 @@ from testigo.campaign import Campaign
 from testigo.encoding import AnyRow, Batch, LabelledRow, pack
 from testigo.model.adapter import trained_parameters
 from testigo.model.device import memory_now
+from testigo.model.layout import layout_of
+from testigo.model.losses import token_losses
+from testigo.model.prefix import prefix_of
 from testigo.model.sharding import is_sharded, synchronise_gradients
 from testigo.rules import Finding, judge, load_user_rules
 from testigo.training import checkpoint, optimizer
 from testigo.training.by_hand import CAUSE, is_asked
 from testigo.training.journal import Journal
-from testigo.training.layout import layout_of
-from testigo.training.loss import NOTHING, SplitLoss, n_choices, row_losses, split_loss, token_losses
+from testigo.training.loss import NOTHING, SplitLoss, n_choices, row_losses, split_loss
 from testigo.training.order import Order, seed_of
-from testigo.training.prefix import prefix_of
 from testigo.training.progress import Outcome, Progress, Stopped
 from testigo.training.proofs import drift_of, told_of_passed_over, unlike_record
 from testigo.training.replay import trace_origin

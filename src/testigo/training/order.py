@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -75,12 +74,3 @@ def _epoch(n_rows: int, seed: int, epoch: int) -> np.ndarray:
 def seed_of(*parts: int | str) -> int:
     """A seed for the global generator from what it is for: (seed, update, microbatch). 63 bits of SHA-256."""
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "big") >> 1
-
-
-def microbatches(rows: Sequence[int], lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Lay the rows of one update into microbatches of at most `size`, alike lengths together.
-
-    Which rows meet in a microbatch never changes the gradient: the loss is normalised over the whole update.
-    """
-    ordered = sorted(rows, key=lambda row: (lengths[row], row))
-    return [ordered[start : start + size] for start in range(0, len(ordered), size)]

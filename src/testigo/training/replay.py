@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.module_tracker import ModuleTracker
 
+from testigo.model.losses import token_losses
 from testigo.training import optimizer
-from testigo.training.loss import token_losses
 from testigo.training.order import seed_of
 from testigo.watch import Origin
 

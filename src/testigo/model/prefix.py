@@ -33,6 +33,11 @@ class SharedPrefix:
         # Gradients of many packs add up: in fp32, whatever the numbers that the model computes in.
         self._read = self._made if is_own else [(_collecting(keys), _collecting(values)) for keys, values in self._made]
 
+    @property
+    def kept(self) -> list[torch.Tensor]:
+        """The keys and values of each layer that packs read, in one list."""
+        return [tensor for pair in self._read for tensor in pair]
+
     def cache(self) -> DynamicCache:
         """A cache for one pack, which fills it further."""
         cache = empty_cache(self._model)
@@ -43,7 +48,7 @@ class SharedPrefix:
     def backward(self) -> None:
         """Send what the packs left back through the prefix."""
         made = [tensor for pair in self._made for tensor in pair]
-        left = [tensor.grad for pair in self._read for tensor in pair]
+        left = [tensor.grad for tensor in self.kept]
         both = [(own, grad.to(own.dtype)) for own, grad in zip(made, left, strict=True) if grad is not None]
         if both:
             torch.autograd.backward([own for own, _ in both], [grad for _, grad in both])

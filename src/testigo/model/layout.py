@@ -13,10 +13,9 @@ import numpy as np
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from testigo.campaign import Campaign
-from testigo.encoding import AnyRow, EncodedRow, bins, common_prefix, lengths_of, n_laid
+from testigo.encoding import AnyRow, EncodedRow, bins, common_prefix, lengths_of, microbatches, n_laid
 from testigo.model.attention import window_of
 from testigo.model.cache import empty_cache
-from testigo.training.order import microbatches
 
 #: A prefix is worth a pass of its own when it saves so many tokens of an update.
 LEAST_SAVED = 64

@@ -15,10 +15,11 @@ from transformers import AutoModelForCausalLM, Gemma3TextConfig, MistralConfig
 
 from testigo.encoding import EncodedRow, n_laid, pack
 from testigo.model.activations import checkpoint_activations
+from testigo.model.layout import Layout, layout_of
+from testigo.model.losses import supervised_logits, token_losses
+from testigo.model.prefix import prefix_of
 from testigo.model.streamed import streamed_losses
-from testigo.training.layout import Layout, layout_of
-from testigo.training.loss import split_loss, supervised_logits, token_losses
-from testigo.training.prefix import prefix_of
+from testigo.training.loss import split_loss
 
 if TYPE_CHECKING:
     from pathlib import Path
