@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, show, show_table
+from testigo.cli.output import CampaignPath, JsonFlag, WorkspaceFlag, ending, named, print_json, show
 
 if TYPE_CHECKING:
     from testigo.campaign import Campaign, Workspace
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _MIB, _GIB = 1 << 20, 1 << 30
 SMALL_BYTES = 4 * _GIB
 """Below it all is told in MiB."""
+_NARROW = 80
 
 
 def size(
@@ -55,7 +56,7 @@ def size(
         asked: dict[str, Any] = {
             "lengths": lengths,
             "measured": measured_in(place.root / "pilot"),
-            "progress": lambda done, of, words: terminal.progress("runs without values", done, of, words),
+            "progress": lambda done, of, words: terminal.progress("sizing", done, of, words),
         }
         if wanted:
             from testigo.sizing import sheet
@@ -65,12 +66,13 @@ def size(
             from testigo.sizing import size as predict
 
             sizing = predict(loaded, gpu_bytes=gpu_bytes, **asked)
-    if wanted:
-        notes = "what a GPU's own kernels need while they run"
-        print_json({"choices": [choice.to_json() for choice in choices]}) if as_json else print_sheet(choices)
+    if as_json:
+        print_json({"choices": [choice.to_json() for choice in choices]} if wanted else sizing.to_json())
+    elif wanted:
+        print_sheet(choices)
     else:
-        notes = "; ".join(sizing.notes)
-        print_json(sizing.to_json()) if as_json else print_sizing(sizing)
+        print_sizing(sizing)
+    notes = "what a GPU's own kernels need while they run" if wanted else "; ".join(sizing.notes)
     ending(
         checked="the campaign's own model, loop and rows, step by step, with tensors that have a size and no values",
         not_checked=notes,
@@ -197,13 +199,13 @@ KINDS = {
 
 
 def _show_numbers(columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: Sequence[str]) -> None:
-    """A table whose numbers stand on the right of their columns, and the heads above them."""
+    """A table whose numbers stand on the right of their columns, as tight as a terminal of 80 columns needs it."""
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    laid = [
-        [cell if name in words else cell.rjust(width) for name, width, cell in zip(columns, widths, row, strict=True)]
-        for row in (columns, *rows)
-    ]
-    show_table(laid[0], laid[1:])
+    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= _NARROW else " "
+    for row in (columns, *rows):
+        laid = zip(columns, widths, row, strict=True)
+        cells = [cell.ljust(width) if name in words else cell.rjust(width) for name, width, cell in laid]
+        show(gap.join(cells).rstrip(), "bold" if row is columns else None)
 
 
 def _told(n_bytes: int, unit: int) -> str:
