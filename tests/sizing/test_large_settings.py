@@ -7,12 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from memory import CONFIGURATIONS
 
 from testigo.campaign import Campaign
 from testigo.campaign.sections import MOST_ROWS
 from testigo.cli.size import print_sheet, print_sizing
 from testigo.sizing import Choice, RowLength, RowLengths, Sizing, sheet, size
+from testigo.sizing.bench import Bench
 from testigo.sizing.lengths import MOST_GROUPS, Meeting, worst
+from testigo.sizing.rehearse import rehearse
+from testigo.sizing.sheet import candidates
+from testigo.sizing.sizing import phase_sizes
 
 LENGTHS = RowLengths(
     tuple(RowLength(40 + n, 80 + 2 * n) for n in range(16)), tuple(RowLength(40, 70 + n) for n in range(4)), 10
@@ -42,8 +47,8 @@ def absurd(campaign_on: Callable[..., Campaign], heard: Heard) -> Sizing:
 
 
 def test_a_pack_holds_no_more_rows_than_there_are(absurd: Sizing, campaign_on: Callable[..., Campaign]) -> None:
-    all_rows = size(campaign_on("small", microbatch=16, accumulation=MOST_ROWS), gpu_bytes=None, lengths=LENGTHS)
-    assert absurd.phases == all_rows.phases
+    all_rows = Bench(campaign_on("small", microbatch=16, accumulation=MOST_ROWS), CONFIGURATIONS["small"], LENGTHS)
+    assert absurd.phases == phase_sizes(all_rows.whole)
     assert "16 rows" in absurd.inputs
     assert absurd.largest_microbatch == 16
 
@@ -74,23 +79,25 @@ def test_more_tokens_than_can_be_followed_are_counted(
 def test_as_many_images_as_the_file_allows_are_followed(campaign_on: Callable[..., Campaign]) -> None:
     rows = (RowLength(0, 1),) * 8
     lengths = RowLengths(rows, rows, 0, n_classes=3, pixels=(3, 32, 32))
-    sizing = size(campaign_on("vit", microbatch=MOST_ROWS, accumulation=1), gpu_bytes=None, lengths=lengths)
-    assert sizing.method == "followed"
-    one_batch = 3 * 32 * 32 * 4 * MOST_ROWS
-    assert max(phase.peak_bytes for phase in sizing.phases) > one_batch
+    inputs = worst(lengths, Meeting(MOST_ROWS, 1, 8, is_packed=False))
+    peaks = rehearse(campaign_on("vit", microbatch=MOST_ROWS), CONFIGURATIONS["vit"], inputs, parts=["later"])
+    assert peaks["backward"].n_bytes > 3 * 32 * 32 * 4 * MOST_ROWS
 
 
 @pytest.fixture(scope="module")
 def choices(campaign_on: Callable[..., Campaign]) -> tuple[Choice, ...]:
     campaign = campaign_on("small", microbatch=MOST_ROWS, accumulation=4)
-    return sheet(campaign, {"RTX 6000 Ada": 192 * GIB, "L4": 1 << 29}, lengths=LENGTHS)
+    return sheet(campaign, {"RTX 6000 Ada": 192 * GIB}, lengths=LENGTHS)
 
 
-def test_a_sheet_asks_for_no_more_accumulation_than_a_file_may_have(choices: tuple[Choice, ...]) -> None:
-    large, small = choices
+def test_a_sheet_asks_for_no_more_accumulation_than_a_file_may_have(
+    choices: tuple[Choice, ...], campaign_on: Callable[..., Campaign]
+) -> None:
+    (large,) = choices
     assert (large.microbatch, large.accumulation, large.verdict) == (16, MOST_ROWS // 4, "fits")
-    assert small.verdict == "does not fit"
-    assert small.accumulation <= MOST_ROWS
+    found = list(candidates(campaign_on("small", microbatch=MOST_ROWS, accumulation=4), 16))
+    assert max(way["training.accumulation"] for way in found) == MOST_ROWS
+    assert {way["training.microbatch"] for way in found} == {1, 2, 4, 8, 16}
 
 
 def test_tables_stand_in_eighty_columns(

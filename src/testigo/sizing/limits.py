@@ -47,7 +47,9 @@ class Limits:
         def needed(n_steps: int, *, surely: bool = False) -> int:
             n_tokens = n_steps * LENGTH_STEP
             inputs = bench.inputs_of(self.campaign, n_tokens)
-            return self.terms.needed(highest(bench.later(self.campaign, inputs, f"rows of {n_tokens}", surely=surely)))
+            return self.terms.needed(
+                highest(bench.later(self.campaign, inputs, f"rows of {n_tokens} tokens", surely=surely))
+            )
 
         text = bench.configuration.get_text_config()
         places = min(int(getattr(text, "max_position_embeddings", None) or MOST_TOKENS), MOST_TOKENS)

@@ -93,7 +93,7 @@ OF_A_GPU = MAX_TRIES + 2
 
 def _choice(bench: Bench, terms: Terms, gpu: str, gpu_bytes: int) -> Choice:
     best: tuple[int, Campaign, dict[str, Any]] | None = None
-    for change in _candidates(bench.campaign, bench.most_rows(bench.campaign)):
+    for change in candidates(bench.campaign, bench.most_rows(bench.campaign)):
         campaign = changed(bench.campaign, change)
         needed = terms.needed(bench.peak(campaign, f"{gpu}, {campaign.training.microbatch} rows a microbatch"))
         if best is None or needed < best[0] or needed <= RISKY_SHARE * gpu_bytes:
@@ -132,7 +132,7 @@ def _value(campaign: Campaign, key: str) -> Any:
     return value
 
 
-def _candidates(campaign: Campaign, most_rows: int) -> Iterator[dict[str, Any]]:
+def candidates(campaign: Campaign, most_rows: int) -> Iterator[dict[str, Any]]:
     """Settings with the same examples in an update, fastest first."""
     per_update, own = Examples.of(campaign).per_update, campaign.machine.processes
     numbers = [own, *(n for n in SHARDS if n > own and _can_shard(campaign))]
