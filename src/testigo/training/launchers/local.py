@@ -16,8 +16,8 @@ from testigo.model.starter import STARTER
 from testigo.ray_cluster import SILENT
 
 # Usage reports of the libraries are off for every worker: nothing leaves the machine. Threads that wait spin for less
-# than a millisecond: with OpenMP's default they take a busy machine's cores from those that work, and where they sleep at
-# once an update takes half as long again (docs/log.md).
+# than a millisecond: with OpenMP's default they take a busy machine's cores from those that work, and where they sleep
+# at once an update takes half as long again (docs/log.md).
 ENVIRONMENT = {
     **SILENT,
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
