@@ -67,7 +67,7 @@ def passed(observed: str) -> Passed:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A pure function over one evidence record, with a permanent code and limits of its own. It equals itself alone."""
+    """A pure function over one evidence record, with a permanent code and limits to be set. It equals itself alone."""
 
     code: str
     name: str
