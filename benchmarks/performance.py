@@ -91,7 +91,7 @@ def of_sizing(found: dict[str, Any] | None) -> list[str]:
     if found:
         own, big = found["exactness"], found["eight_billion"]
         cases = f" ({own['cases']} cases, {own['predictions']} predictions)"
-        error = f"{own['median']:.1%}, {own['worst']:.1%}, {own['lowest']:+.1%}"
+        error = ", ".join(f"{100 * own[name]:.2f} %".replace("-", "−") for name in ("median", "worst", "lowest"))
         effort = f"{big['seconds']:.0f} s ({big['cpu_seconds']:.0f} s of CPU), {big['resident_gib']:.1f} GiB"
     return [
         f"| error of `testigo size`{cases}: median, worst, lowest | what torch's CPU allocator gave out "
