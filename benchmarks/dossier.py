@@ -14,6 +14,7 @@ import random
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,9 @@ def workspace(folder: Path, n_runs: int, n_rows: int) -> Any:
     stories.make_pilot(story)
     names = {}
     for planned in planned_runs(campaign):
-        name = stories.make_run(story, corpus, planned)
-        long_curve(story.workspace.run(name), planned.campaign.training.learning_rate)
-        names[planned.variant, planned.seed] = name
+        rate = planned.campaign.training.learning_rate
+        longer = partial(long_curve, rate=rate)
+        names[planned.variant, planned.seed] = stories.make_run(story, corpus, planned, before_it_ends=longer)
     stories.make_comparison(story, names)
     stories.make_adapter(story)
     return story

@@ -50,12 +50,62 @@ def test_after_a_run_a_change_needs_a_reason(place: Place, monkeypatch: pytest.M
     ]  # fmt: skip
 
 
-def test_prose_may_change_freely_and_the_dossier_follows(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_language_may_change_freely_and_the_dossier_follows(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", _no_process)
-    place.change({"question": "Does anything come of it?"})
+    place.change({"language": "es"})
     assert place.testigo("run", "--json").code == 0
     assert place.events(kinds.CAMPAIGN_AMENDED) == ()
-    assert "Does anything come of it?" in (place.workspace / "dossier" / "index.html").read_text(encoding="utf-8")
+    assert '<html lang="es"' in (place.workspace / "dossier" / "index.html").read_text(encoding="utf-8")
+
+
+def test_another_question_after_a_run_is_told_and_passes_as_an_amendment_alone(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was asked before the compute is no result, and no less a promise; the runs stay those that they are."""
+    import whole
+
+    monkeypatch.setattr(subprocess, "Popen", _no_process)
+    asked = place.events(kinds.CAMPAIGN_REGISTERED)[0].body["beside"]["question"]
+    place.change({"question": f"  {asked}\n"})
+    assert place.testigo("run", "--json").code == 0, "white space is no other question"
+    place.change({"question": "Does anything come of it?", "budget": {"days": [3]}})
+    for command in ("run", "dossier", "compare"):
+        refused = place.testigo(command, "--json")
+        assert refused.code == 2, command
+        assert f"question: '{asked}' → 'Does anything come of it?'" in refused.problem["found"]
+        assert "budget: None → {'days': [3" in refused.problem["found"]
+    amended = place.testigo("amend", "--json", "--because", "the first wording said too little")
+    assert amended.document["changes"]["question"] == [asked, "Does anything come of it?"]
+    assert place.testigo("run", "--json").code == 0
+    page = (place.workspace / "dossier" / "index.html").read_text(encoding="utf-8")
+    assert "Does anything come of it?" in page
+    assert "the first wording said too little" in page
+    assert asked in page, "the first wording stands beside it"
+    assert len(list((place.workspace / "runs").iterdir())) == 1, "the question trains nothing anew"
+    assert place.testigo("ledger verify", "--json").document["ok"]
+    verified = whole.testigo("verify", str(place.workspace / "dossier"), "--no-control", "--json")
+    assert verified.document["ok"], verified.document["faults"]
+
+
+def test_a_dossier_between_an_amendment_and_the_next_start_shows_no_result_by_the_old_promise(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import whole
+
+    monkeypatch.setattr(subprocess, "Popen", _no_process)
+    dossier = str(place.workspace / "dossier")
+    place.change({"hypothesis.improve.by": 0.05})
+    assert place.testigo("amend", "--json", "--because", "a smaller gain is worth it too").code == 0
+    written = place.testigo("dossier", "--json").document
+    assert "comparison: there is none by what was last amended; `testigo run` makes it" in written["missing"], written[
+        "missing"
+    ]
+    verified = whole.testigo("verify", dossier, "--no-control", "--json")
+    assert verified.document["ok"], verified.document["faults"]
+    assert place.testigo("run", "--json").code == 0
+    verified = whole.testigo("verify", dossier, "--no-control", "--json")
+    assert verified.document["ok"], verified.document["faults"]
+    assert "the statistics of validation, computed again" in verified.document["checked"]
 
 
 def test_rows_that_changed_after_a_run_are_a_change_of_the_campaign(place: Place) -> None:

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from testigo.campaign import Campaign, PlannedRun, Workspace, load, planned_runs, run_id
+from testigo.campaign.campaign import digest
 from testigo.corpus import Corpus, Row, build, open_corpus, open_sealed
-from testigo.dossier import build_dossier
+from testigo.dossier import build_dossier, evidence
 from testigo.judgement import compare
 from testigo.ledger import Ledger, kinds
 from testigo.tasks import Task, task_for
@@ -148,7 +149,8 @@ def make_corpus(story: Story) -> Corpus:
     task = task_for(story.campaign)
     corpus = build(story.campaign, story.workspace.corpus, lambda row: task.problems(row.fields))
     with story.ledger() as ledger:
-        ledger.append(kinds.CORPUS_BUILT, {"fingerprint": corpus.fingerprint, "rows": corpus.counts})
+        told = {"rows": corpus.counts, "evidence": evidence.digest_of_manifest(corpus.manifest)}
+        ledger.append(kinds.CORPUS_BUILT, {"fingerprint": corpus.fingerprint, **told})
         ledger.append(kinds.SAMPLES_CONFIRMED, {"looked": True})
     return corpus
 
@@ -265,13 +267,21 @@ def make_pilot(story: Story, findings: list[dict[str, Any]] | None = None) -> No
     }
     (folder / "findings.json").write_text(json.dumps(verdict), encoding="utf-8")
     with story.ledger() as ledger:
-        codes = sorted(finding["code"] for finding in findings)
-        ledger.append(kinds.PILOT_FINISHED, {"fingerprint": "p" * 12, "ok": verdict["ok"], "findings": codes})
+        told = {"ok": verdict["ok"], "findings": sorted(finding["code"] for finding in findings)}
+        told["evidence"] = evidence.digests(folder, evidence.OF_THE_PILOT)
+        ledger.append(kinds.PILOT_FINISHED, {"fingerprint": "p" * 12, **told})
         for code, reason in story.campaign.waive.items():
             ledger.append(kinds.GATE_WAIVED, {"code": code, "reason": reason})
 
 
-def make_run(story: Story, corpus: Corpus, planned: PlannedRun, *, ends: str = "completed") -> str:
+def make_run(
+    story: Story,
+    corpus: Corpus,
+    planned: PlannedRun,
+    *,
+    ends: str = "completed",
+    before_it_ends: Callable[[Path], object] = lambda folder: None,
+) -> str:
     name = run_id(planned, corpus=corpus.fingerprint, base=BASE_SHA256)
     folder = story.workspace.run(name)
     folder.mkdir(parents=True)
@@ -308,10 +318,12 @@ def make_run(story: Story, corpus: Corpus, planned: PlannedRun, *, ends: str = "
         right = {"control": 0.78, "half-rate": 0.74}.get(planned.variant, 0.7) + 0.01 * planned.seed
         task = task_for(story.campaign)
         digest = predict(folder, task, corpus.rows("validation"), right, 10 + planned.seed, hostile=True)
+    before_it_ends(folder)
+    told = evidence.digests(folder, evidence.OF_A_RUN)
     with story.ledger() as ledger:
         ledger.plan_run(name, variant=planned.variant, seed=planned.seed, defines={"corpus": corpus.fingerprint})
         ledger.start_run(name)
-        ledger.end_run(name, state=ends, cause=cause, updates=n_updates, seconds=5.9 * n_updates)
+        ledger.end_run(name, state=ends, cause=cause, updates=n_updates, seconds=5.9 * n_updates, evidence=told)
         if ends == "completed":
             ledger.append(kinds.RUN_EVALUATED, {"split": "validation", "sha256": digest}, run=name)
     return name
@@ -442,6 +454,34 @@ def story(told: Story, tmp_path: Path) -> Iterator[Story]:
 def dossier(story: Story) -> Path:
     """A copy of the dossier that a test may tamper with."""
     return story.workspace.dossier
+
+
+def without_digests(story: Story, without: tuple[str, ...] = ()) -> Story:
+    """The same story as an earlier version's ledger tells it: the events keep no digests of evidence.
+
+    Nor do they know some settings of today, named by dotted keys.
+    """
+    with story.ledger() as ledger:
+        events = ledger.events()
+    for path in story.workspace.root.glob("ledger*"):
+        path.unlink()
+    with story.ledger() as ledger:
+        for event in events:
+            run, body = event.run or "", {name: value for name, value in event.body.items() if name != "evidence"}
+            if event.kind in kinds.FREEZES:
+                for key in without:
+                    section, _, last = key.rpartition(".")
+                    del (body["frozen"][section] if section else body["frozen"])[last]
+                body["identity"] = digest(body["frozen"])
+            if event.kind == kinds.RUN_PLANNED:
+                ledger.plan_run(run, **body)
+            elif event.kind == kinds.RUN_STARTED:
+                ledger.start_run(run)
+            elif event.kind == kinds.RUN_ENDED:
+                ledger.end_run(run, **{name: body[name] for name in ("state", "cause", "updates", "seconds")})
+            else:
+                ledger.append(event.kind, body, run=event.run)
+    return story
 
 
 @pytest.fixture

@@ -68,6 +68,9 @@ def every_file() -> list[str]:
         "adapter/tokenizer.json", "adapter/chat_template.jinja", "adapter/generation_config.json",
         "predictions/baseline/validation.jsonl", "predictions/baseline/validation.meta.json",
         "predictions/runs/*/validation.jsonl", "predictions/runs/*/validation.meta.json",
+        "evidence/corpus/manifest.json", "evidence/corpus/rows.jsonl", "evidence/corpus/validation.json",
+        "evidence/pilot/phases.json", "evidence/pilot/findings.json", "evidence/runs/*/steps.jsonl",
+        "evidence/runs/*/result.json", "evidence/runs/*/findings.jsonl",
     ]  # fmt: skip
 
 

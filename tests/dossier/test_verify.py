@@ -251,7 +251,7 @@ def test_a_twin_that_is_no_twin_is_a_fault_and_no_traceback(dossier: Path, text:
     (dossier / "dossier.json").write_text(text, encoding="utf-8")
     sums.write_sums(dossier)
     result = verify_dossier(dossier)
-    assert "dossier.json: not a dossier of this version of Testigo" in result.faults
+    assert any(fault.startswith("dossier.json: ") for fault in result.faults)
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", '{"sha256": []}', '{"sha256": {}}', '{"sha256": {"a": 1}}'])

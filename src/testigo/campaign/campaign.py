@@ -38,6 +38,8 @@ DEFINES_NO_RESULT = (
     "data.unit",
 )  # fmt: skip
 """Keys that can change without changing any result: they are no part of the identity."""
+PROMISED_BESIDE = ("question", "budget")
+"""Those among them that are frozen all the same: what was asked before the compute, and what might be spent on it."""
 
 
 class Campaign(Section):
@@ -159,6 +161,11 @@ class Campaign(Section):
         return self._document.text.replace("\r\n", "\n").replace("\r", "\n")
 
     @property
+    def as_written(self) -> Mapping[str, Any]:
+        """The keys that the file sets, without defaults."""
+        return self._document.data
+
+    @property
     def folder(self) -> Path:
         """The campaign file's folder: the files that it names are relative to it."""
         return self._document.path.resolve().parent
@@ -188,6 +195,11 @@ class Campaign(Section):
         plain["rules"]["files"] = [self._content_of(file) for file in plain["rules"]["files"]]
         canonical: dict[str, Any] = _canonical(plain)
         return canonical
+
+    def promised_beside(self) -> dict[str, Any]:
+        """What was said before the compute and defines no result: the question, white space aside, and the budget."""
+        budget = self.budget.model_dump(mode="json", by_alias=True) if self.budget else None
+        return {"question": " ".join(self.question.split()), "budget": _canonical(budget)}
 
     def identity(self) -> str:
         """The sha256 of the canonical form, in hex: two files with the same identity are the same campaign."""

@@ -12,7 +12,7 @@ from typing import Any, overload
 
 from testigo.campaign.campaign import Campaign
 from testigo.campaign.tables import Table
-from testigo.campaign.withdrawn import withdrawn_by
+from testigo.campaign.withdrawn import superseded_by, withdrawn_by
 from testigo.campaign.workspace import Workspace
 from testigo.disk import read_lines
 from testigo.signs import drawable
@@ -163,13 +163,16 @@ class ComparisonRecord:
 
 
 def comparison_of(workspace: Workspace) -> ComparisonRecord | None:
-    """The last comparison of a workspace; None before the first, and when a run that it rests on is invalid now."""
+    """The last comparison of a workspace; None before the first.
+
+    None too when a run that it rests on is invalid now, and when what it was judged by was amended since.
+    """
     if not workspace.comparison_path.exists():
         return None
     document = json.loads(workspace.comparison_path.read_text(encoding="utf-8"))
     with workspace.open_ledger() as ledger:
-        runs = ledger.runs()
-    return None if withdrawn_by(document, runs) else ComparisonRecord(document)
+        runs, amended = ledger.runs(), superseded_by("validation", ledger.events())
+    return None if amended or withdrawn_by(document, runs) else ComparisonRecord(document)
 
 
 def metrics_table(metrics: Mapping[str, Mapping[str, Any]]) -> Table:

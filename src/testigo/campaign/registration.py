@@ -47,17 +47,15 @@ def register(
     frozen = campaign.canonical()
     events = [e for e in ledger.events() if e.kind in kinds.FREEZES]
     if not events:
-        body = {"identity": campaign.identity(), "frozen": frozen, "contents": dict(contents), "runs": list(runs)}
-        ledger.append(kinds.CAMPAIGN_REGISTERED, body)
+        body = {"identity": campaign.identity(), "frozen": frozen, "beside": campaign.promised_beside()}
+        ledger.append(kinds.CAMPAIGN_REGISTERED, {**body, "contents": dict(contents), "runs": list(runs)})
         return "registered"
     before = events[-1].body
     known = before.get("contents", {})
     others = {name: [known[name], new] for name, new in contents.items() if known.get(name, new) != new}
-    if before["identity"] == campaign.identity() and not others:
+    changes = changes_since(before, campaign) | {f"content of {name}": both for name, both in others.items()}
+    if before["identity"] == campaign.identity() and not changes:
         return "unchanged"
-    changes = dict(changes_between(before["frozen"], frozen)) | {
-        f"content of {name}": both for name, both in others.items()
-    }
     begun = _begun(ledger)
     if begun and not reason:
         raise _changed(
@@ -70,6 +68,7 @@ def register(
     body = {
         "identity": campaign.identity(),
         "frozen": frozen,
+        "beside": campaign.promised_beside(),
         "contents": {**known, **contents},
         "runs": list(runs),
         "changes": changes,
@@ -91,14 +90,35 @@ def require_registered(campaign: Campaign, ledger: Ledger) -> None:
     """
     freezes = [event for event in ledger.events() if event.kind in kinds.FREEZES]
     begun = _begun(ledger)
-    if not freezes or not begun or freezes[-1].body["identity"] == campaign.identity():
+    changes = changes_since(freezes[-1].body, campaign) if freezes else {}
+    if not freezes or not begun or (freezes[-1].body["identity"] == campaign.identity() and not changes):
         return
     raise _changed(
-        dict(changes_between(freezes[-1].body["frozen"], campaign.canonical())),
+        changes,
         begun,
         ledger,
         action=f'take the change back, or give the reason: testigo amend {campaign.path.name} --because "…"',
     )
+
+
+def changes_since(freeze: Mapping[str, Any], campaign: Campaign) -> dict[str, list[Any]]:
+    """What a campaign says otherwise than the body of a freeze. An earlier version's kept no question and no budget."""
+    beside, frozen = freeze.get("beside"), freeze.get("frozen")
+    changes = dict(changes_between(frozen, campaign.canonical())) if isinstance(frozen, Mapping) else {}
+    return changes | (dict(changes_between(beside, campaign.promised_beside())) if isinstance(beside, Mapping) else {})
+
+
+def set_since(freeze: Mapping[str, Any], campaign: Campaign) -> tuple[str, ...]:
+    """Keys that the version which wrote a freeze did not know, and that the file does not set: they have defaults."""
+    frozen = freeze.get("frozen")
+    changes = changes_between(frozen, campaign.canonical()) if isinstance(frozen, Mapping) else ()
+    return tuple(key for key, _ in changes if not _has(frozen, key) and not _has(campaign.as_written, key))
+
+
+def _has(settings: Any, key: str) -> bool:
+    first, _, rest = key.partition(".")
+    is_there = isinstance(settings, Mapping) and first in settings
+    return is_there and (not rest or _has(settings[first], rest))
 
 
 def _begun(ledger: Ledger) -> int:

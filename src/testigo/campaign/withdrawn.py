@@ -1,9 +1,11 @@
-"""What an invalid run takes with it: the comparison that rested on it; and what leads on where no control is left."""
+"""What an invalid run, and what an amendment, takes with it: a comparison; and what leads on without a control."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
+
+from testigo.ledger import Event, kinds
 
 CONTROL = "control"
 INVALID = "invalid"
@@ -55,6 +57,35 @@ def withdrawn_by(comparison: Mapping[str, Any], runs: Iterable[Judged], named: o
     else:
         used += _by_names(comparison, runs, used[0])
     return tuple(str(run) for run in dict.fromkeys(used) if run in invalid)
+
+
+def superseded_by(split: str, events: Iterable[Event]) -> Event | None:
+    """The amendment after which the last comparison on a split holds no longer; None while it does.
+
+    It was made by another hypothesis then, or with runs that the campaign plans no longer. The next `testigo run`
+    compares by what holds now; no result is ever shown under a promise that it was not judged by.
+    """
+    events = tuple(events)
+    compared = [e for e in events if e.kind == kinds.COMPARED and e.body.get("split", "validation") == split]
+    freezes = [event for event in events if event.kind in kinds.FREEZES]
+    then = [event for event in freezes if compared and event.number < compared[-1].number]
+    if not then or freezes[-1] is then[-1]:
+        return None
+    before, now = (_promise_of(event) for event in (then[-1], freezes[-1]))
+    gone = before[1] - now[1] if now[1] else set()
+    used = {
+        event.run
+        for event in events
+        if event.kind == kinds.RUN_EVALUATED and event.body.get("split") == split and event.number < compared[-1].number
+    }
+    other = None not in (before[0], now[0]) and before[0] != now[0]
+    return freezes[-1] if other or gone & used else None
+
+
+def _promise_of(freeze: Event) -> tuple[object, set[str]]:
+    frozen, runs = freeze.body.get("frozen"), freeze.body.get("runs")
+    hypothesis = frozen.get("hypothesis") if isinstance(frozen, Mapping) else None
+    return hypothesis, {str(run) for run in runs} if isinstance(runs, list) else set()
 
 
 def _is_compared(entry: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from testigo.cli.output import JsonFlag, ending, print_json, short, show
-from testigo.errors import WorkspaceError
+from testigo.errors import TestigoError, WorkspaceError
 
 
 def verify(
@@ -75,5 +75,5 @@ def _named_base(folder: Path) -> str:
 
     try:
         return read_record(folder).plan.base
-    except (OSError, ValueError):
+    except (OSError, ValueError, TestigoError):
         return ""

@@ -14,6 +14,7 @@ from testigo.campaign.withdrawn import way_on
 from testigo.conductor import beside
 from testigo.corpus import Corpus, build
 from testigo.disk import read_lines
+from testigo.dossier import evidence
 from testigo.errors import VerificationFailed
 from testigo.ledger import Ledger, kinds
 from testigo.model.base import BaseFiles, base_of
@@ -46,7 +47,8 @@ class Grounds:
     def corpus(self) -> Corpus:
         """The rows: read, cleaned, split, sealed; recorded once."""
         corpus = build(self.campaign, self.workspace.corpus, lambda row: self.task.problems(row.fields))
-        self.record(kinds.CORPUS_BUILT, {"fingerprint": corpus.fingerprint, "rows": corpus.counts})
+        told = {"rows": corpus.counts, "evidence": evidence.digest_of_manifest(corpus.manifest)}
+        self.record(kinds.CORPUS_BUILT, {"fingerprint": corpus.fingerprint, **told})
         counts = ", ".join(f"{n} {split}" for split, n in corpus.counts.items())
         self.reporter.say(f"corpus {corpus.fingerprint[:12]}: {counts} rows ({corpus.note})")
         return corpus
@@ -107,6 +109,10 @@ class Grounds:
         since = json.loads(resumed.read_text(encoding="utf-8"))["from_update"] if resumed.exists() else 0
         own = [line["seconds"] for line in lines if line["update"] > since]
         return max(line["update"] for line in lines), sum(own)
+
+    def evidence_of(self, run: str) -> dict[str, Any]:
+        """Digests of what a run wrote so far: its end keeps them, so that nothing of it is changed later unseen."""
+        return evidence.digests(self.workspace.run(run), evidence.OF_A_RUN)
 
     def way_on(self) -> str:
         """What leads to a run of the control where none is there to be compared; see `testigo.campaign.withdrawn`."""

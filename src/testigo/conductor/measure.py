@@ -15,6 +15,7 @@ from testigo.conductor.grounds import Grounds
 from testigo.conductor.outputs import watch_outputs
 from testigo.conductor.train import measured_at
 from testigo.disk import file_sha256
+from testigo.dossier import evidence
 from testigo.errors import GateFailed, Problem
 from testigo.evaluation.worker import PROGRESS, EvaluationSpec
 from testigo.gates.catalogue import promise_of
@@ -134,6 +135,8 @@ def pilot(grounds: Grounds) -> Verdict:
     kept = (folder / "findings.json").exists() and judge_pilot(folder, grounds.campaign)
     if not kept or not kept.ok:
         # One that was killed starts anew; one that failed too: the disk or the GPU may be free by now.
+        if any("evidence" in event.body for event in grounds.ledger.events(kinds.PILOT_FINISHED)):
+            grounds.ledger.append(kinds.PILOT_REPEATED, {"fingerprint": folder.name})  # its digests hold no longer
         shutil.rmtree(folder, ignore_errors=True)
         spec = grounds.spec(control).write(folder)
         phases = folder / "phases.json"
@@ -145,7 +148,8 @@ def pilot(grounds: Grounds) -> Verdict:
     verdict = judge_pilot(folder, grounds.campaign)
     codes = sorted(finding.code for finding in verdict.findings)
     measured = memory_of(folder)
-    told = {} if measured is None else {"memory": measured.to_json()}
+    told: dict[str, Any] = {} if measured is None else {"memory": measured.to_json()}
+    told["evidence"] = evidence.digests(folder, evidence.OF_THE_PILOT)
     grounds.record(kinds.PILOT_FINISHED, {"fingerprint": folder.name, "ok": verdict.ok, "findings": codes, **told})
     for code, reason in grounds.campaign.waive.items():
         grounds.record(kinds.GATE_WAIVED, {"code": code, "reason": reason}, about=("code",))

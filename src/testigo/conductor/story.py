@@ -40,7 +40,7 @@ def run(grounds: Grounds, *, amend: str | None = None) -> Comparison | None:
 
 
 def _run(grounds: Grounds, amend: str | None) -> Comparison | None:
-    grounds.ledger.mark_dead(progress=grounds.progress_of)
+    grounds.ledger.mark_dead(progress=grounds.progress_of, evidence=grounds.evidence_of)
     refuse_unstartable(grounds.campaign, grounds.corpus, grounds.base)
     state = grounds.register(amend)
     grounds.reporter.say(f"campaign {grounds.campaign.name}: {state} as {grounds.campaign.identity()[:12]}")

@@ -64,7 +64,8 @@ def train(grounds: Grounds, planned: PlannedRun, *, placement: Placement = HERE)
 def _record(grounds: Grounds, run: str, result: dict[str, Any]) -> None:
     """An end, with what the journal says of updates and seconds where the worker could not."""
     updates, seconds = grounds.progress_of(run) if "updates" not in result else (result["updates"], result["seconds"])
-    grounds.ledger.end_run(run, state=result["state"], cause=result["cause"], updates=updates, seconds=seconds)
+    told: dict[str, Any] = {"updates": updates, "seconds": seconds, "evidence": grounds.evidence_of(run)}
+    grounds.ledger.end_run(run, state=result["state"], cause=result["cause"], **told)
     grounds.reporter.say(f"run {run}: {result['state']} ({result['cause']})")
     for name, told in result.get("trackers", {}).items():
         if told["dropped"] or told["error"]:
@@ -153,10 +154,11 @@ def _wait_for(grounds: Grounds, run: str) -> None:
                         action="wait until it has ended, or stop it",
                     ) from None
                 time.sleep(0.5)
-    if run not in grounds.ledger.mark_dead(progress=grounds.progress_of):
+    if run not in grounds.ledger.mark_dead(progress=grounds.progress_of, evidence=grounds.evidence_of):
         updates, seconds = grounds.progress_of(run)
         cause = "its process is gone: another host or container began it"
-        grounds.ledger.end_run(run, state="interrupted", cause=cause, updates=updates, seconds=seconds)
+        told: dict[str, Any] = {"updates": updates, "seconds": seconds, "evidence": grounds.evidence_of(run)}
+        grounds.ledger.end_run(run, state="interrupted", cause=cause, **told)
 
 
 def _cause(stopped: BaseException) -> str:

@@ -11,8 +11,9 @@ from testigo.dossier.build import build_dossier
 from testigo.dossier.control import ControlCheck, in_fresh_process
 from testigo.dossier.gather import gather
 from testigo.dossier.record import Record
-from testigo.dossier.twin import json_schema, read_record
+from testigo.dossier.twin import json_schema
 from testigo.dossier.verify import Verification, verify_dossier
+from testigo.dossier.versions import read_record
 
 __all__ = [
     "ControlCheck",

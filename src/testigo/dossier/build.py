@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testigo.campaign import Campaign, Workspace
-from testigo.dossier import crate, croissant, sums, twin
+from testigo.dossier import crate, croissant, evidence, sums, twin
 from testigo.dossier.card import model_card
-from testigo.dossier.gather import gather, outputs_to_keep
+from testigo.dossier.gather import carry_evidence, gather, outputs_to_keep, validation_rows
 from testigo.dossier.handed_over import FOLDER, is_withdrawn
 from testigo.dossier.record import Record
 from testigo.dossier.report import html
@@ -27,6 +27,7 @@ OURS = (
     "campaign.yaml",
     "events.jsonl",
     "predictions",
+    evidence.FOLDER,
     crate.NAME,
     croissant.NAME,
     sums.NAME,
@@ -71,6 +72,9 @@ def _write(workspace: Workspace, campaign: Campaign, ledger: Ledger, folder: Pat
     folder.mkdir(parents=True)
     record = _write_events(folder / "events.jsonl", workspace, campaign, ledger)
     _write_texts(folder, record)
+    if any(one.prompt for one in record.examples):
+        shown = [one.row for one in record.examples]
+        evidence.carry_rows(folder / evidence.FOLDER, validation_rows(workspace, ledger), shown)
     for made in outputs_to_keep(workspace, ledger):
         _copy(made.path, folder / made.file)
         settings = made.path.with_suffix(".meta.json")
@@ -100,10 +104,15 @@ def _mend(target: Path, aside: Path, old: Path) -> None:
 
 
 def _write_events(path: Path, workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
-    """Export the ledger and gather the record from the same events, though others may be appending."""
+    """Export the ledger and gather the record from the same events, though others may be appending.
+
+    What the record is drawn from is copied first: the curve that is told is that of the file that is carried.
+    """
+    kept = path.with_name(evidence.FOLDER)
     for _ in range(_ATTEMPTS):
         exported = ledger.export(path)
-        record = gather(workspace, campaign, ledger)
+        carry_evidence(workspace, ledger, kept)
+        record = gather(workspace, campaign, ledger, kept)
         if record.ledger.events == exported:
             return record
     raise WorkspaceError(

@@ -8,13 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from testigo.campaign.withdrawn import withdrawn_by
+from testigo.campaign.withdrawn import superseded_by, withdrawn_by
 from testigo.dossier.beside_files import BesidePath, Read, beside_again, beside_file, content_of
 from testigo.dossier.files import finite, read_json, read_lines, real, whole
 from testigo.dossier.record import BesideFile, Comparison, Example, Hypothesis, Plan, Run
 from testigo.errors import TestigoError
 from testigo.judgement import compare, detectable_effect
-from testigo.ledger import Event
+from testigo.ledger import Event, kinds
 
 _POWER = 0.8
 _SPLITS = ("validation", "test")
@@ -84,21 +84,29 @@ def statistics_again(
     return dict(finite(result.to_json()))
 
 
-def differences(claimed: object, found: object, where: str = "") -> list[str]:
+def differences(claimed: object, found: object, where: str = "", absent: list[str] | None = None) -> list[str]:
     """What differs between the claimed and the recomputed statistics, as `place: claimed, found`.
 
     At the top level only what was recomputed is asked for: whoever wrote the statistics may have put more beside them.
+
+    Parameters
+    ----------
+    absent
+        Takes the places that are not claimed at all, where an earlier version may have computed less; without it
+        these differ.
     """
     if isinstance(claimed, Mapping) and isinstance(found, Mapping):
-        keys = dict.fromkeys([*found, *(claimed if where else ())])
-        return [
-            line
-            for key in keys
-            for line in differences(claimed.get(key), found.get(key), f"{where}.{key}" if where else str(key))
-        ]
+        lines = []
+        for key in dict.fromkeys([*found, *(claimed if where else ())]):
+            place = f"{where}.{key}" if where else str(key)
+            if absent is not None and key not in claimed:
+                absent.append(place)
+            else:
+                lines += differences(claimed.get(key), found.get(key), place, absent)
+        return lines
     if isinstance(claimed, list | tuple) and isinstance(found, list | tuple) and len(claimed) == len(found):
         pairs = enumerate(zip(claimed, found, strict=True))
-        return [line for i, (a, b) in pairs for line in differences(a, b, f"{where}[{i}]")]
+        return [line for i, (a, b) in pairs for line in differences(a, b, f"{where}[{i}]", absent)]
     if isinstance(claimed, list | tuple) and isinstance(found, list | tuple):
         return [f"{where}: claimed {len(claimed)} entries, found {len(found)}"]
     return [] if _same(claimed, found) else [f"{where}: claimed {_brief(claimed)}, found {_brief(found)}"]
@@ -165,15 +173,19 @@ def comparison_from(
     rows: Sequence[Rows],
     beside: Sequence[BesidePath],
     runs: Sequence[Run],
-    compared: Sequence[Event],
+    events: Sequence[Event],
     plan: Plan,
     hypothesis: Hypothesis,
 ) -> Comparison | None:
-    """The workspace's comparison on a split; None when none was written, or a run that it rests on is invalid now."""
+    """The workspace's comparison on a split; None when none was written, or one that does not hold any more.
+
+    A run that it rests on may be invalid now, or what it was judged by may have been amended.
+    """
     name = "comparison.json" if split == "validation" else f"comparison-{split}.json"
     statistics = read_json(workspace / name)
-    if statistics is None:
+    if statistics is None or superseded_by(split, events):
         return None
+    compared = [event for event in events if event.kind == kinds.COMPARED]
     bodies = [event.body for event in compared if event.body.get("split", "validation") == split]
     if withdrawn_by(statistics, runs, bodies[-1].get("run") if bodies else None):
         return None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import testigo
 from testigo.campaign import Campaign, Workspace
-from testigo.corpus import Corpus
+from testigo.corpus import Corpus, Row
+from testigo.dossier import evidence
 from testigo.dossier import missing as absent
 from testigo.dossier.beside_files import BesidePath, beside_file, beside_kept
 from testigo.dossier.comparison_facts import Rows, comparison_from, examples_from, rows_kept
@@ -31,7 +34,7 @@ from testigo.dossier.record import (
     Record,
     Run,
 )
-from testigo.dossier.run_facts import mean_scores, run_from
+from testigo.dossier.run_facts import as_recorded, mean_scores, own_from
 from testigo.dossier.times import times_from
 from testigo.errors import TestigoError
 from testigo.ledger import Event, Ledger
@@ -40,13 +43,54 @@ from testigo.tasks import Task, task_for
 _DRAWING_LIBRARIES = ("altair", "vl-convert-python", "jinja2", "babel")
 
 
-def gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
-    """Read the workspace into a record, in English. Missing parts are named in it; nothing is written."""
-    with speaking("en"):
-        return _gather(workspace, campaign, ledger)
+def gather(workspace: Workspace, campaign: Campaign, ledger: Ledger, kept: Path | None = None) -> Record:
+    """Read the workspace into a record, in English. Missing parts are named in it; nothing of it is written.
+
+    Parameters
+    ----------
+    kept
+        Where `carry_evidence` has put what the dossier will carry: what stands there is what is told.
+    """
+    with speaking("en"), _kept(workspace, ledger, kept) as folder:
+        return _gather(workspace, campaign, ledger, folder)
 
 
-def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
+@contextmanager
+def _kept(workspace: Workspace, ledger: Ledger, kept: Path | None) -> Iterator[Path]:
+    if kept is not None:
+        yield kept
+        return
+    with TemporaryDirectory() as aside:
+        carry_evidence(workspace, ledger, Path(aside))
+        yield Path(aside)
+
+
+def carry_evidence(workspace: Workspace, ledger: Ledger, into: Path) -> None:
+    """Copy what the report is drawn from: of the rows, of the pilot that holds, and of each run."""
+    corpus, pilot = (
+        current_folder(workspace.root / name, ledger.events(kind=kind))
+        for name, kind in (("corpus", "corpus-built"), ("pilot", "pilot-finished"))
+    )
+    manifest = read_json(corpus / evidence.MANIFEST) if corpus else None
+    runs = [(run.id, workspace.run(run.id)) for run in ledger.runs()]
+    evidence.carry(into, manifest=manifest, pilot=pilot, runs=runs)
+
+
+def validation_rows(workspace: Workspace, ledger: Ledger) -> tuple[Row, ...]:
+    """The rows of the corpus that holds, as far as they can be read."""
+    folder = current_folder(workspace.root / "corpus", ledger.events(kind="corpus-built"))
+    manifest = read_json(folder / evidence.MANIFEST) if folder else None
+    try:
+        return _corpus(folder, manifest).rows("validation") if folder and manifest else ()
+    except (TestigoError, OSError, KeyError):
+        return ()
+
+
+def _corpus(folder: Path, manifest: dict[str, Any]) -> Corpus:
+    return Corpus(fingerprint=str(manifest.get("fingerprint", folder.name)), folder=folder, manifest=manifest)
+
+
+def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger, kept: Path) -> Record:
     events = ledger.events()
     by_kind: dict[str, list[Event]] = {}
     for event in events:
@@ -57,16 +101,15 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
     manifest_folder = current_folder(root / "corpus", by_kind.get("corpus-built", ()))
     manifest = read_json(manifest_folder / "manifest.json") if manifest_folder else None
     baseline_folder = current_folder(root / "baseline", by_kind.get("baseline-evaluated", ()))
-    pilot_folder = current_folder(root / "pilot", by_kind.get("pilot-finished", ()))
-    gates = gates_from(pilot_folder) if pilot_folder else None
+    gates = gates_from(kept / "pilot")
     runs = tuple(
-        run_from(
+        as_recorded(
             run,
-            workspace.run(run.id),
+            own_from(run, kept / "runs" / run.id, hypothesis.metric),
+            read_lines(workspace.run(run.id) / "predictions" / "validation.jsonl"),
             events=by_kind.get("run-invalidated", ()),
             price_per_hour=plan.price_per_hour,
             metrics=plan.metrics,
-            metric=hypothesis.metric,
         )
         for run in ledger.runs()
     )
@@ -83,7 +126,7 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
             rows=rows,
             beside=beside,
             runs=runs,
-            compared=by_kind.get("compared", ()),
+            events=events,
             plan=plan,
             hypothesis=hypothesis,
         )
@@ -104,7 +147,7 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         waivers=waivers(by_kind.get("gate-waived", ()), campaign.waive, gates),
         openings=openings(by_kind.get("test-opened", ())),
         notes=notes(by_kind.get("note", ())),
-        data=data_from(manifest, samples) if manifest else None,
+        data=data_from(told, samples) if (told := read_json(kept / "corpus" / evidence.MANIFEST)) else None,
         baseline=mean_scores(baseline_lines, plan.metrics),
         n_baseline=len(baseline_lines),
         gates=gates,
@@ -112,14 +155,14 @@ def _gather(workspace: Workspace, campaign: Campaign, ledger: Ledger) -> Record:
         comparison=comparison,
         on_validation=on_validation if on_test else None,
         examples=_examples(comparison, rows, manifest_folder, manifest, campaign, task),
-        generations=generations_from(workspace.run(comparison.run), hypothesis.metric) if comparison else (),
+        generations=generations_from(kept / "runs" / comparison.run, hypothesis.metric) if comparison else (),
         times=times_from(root, campaign, events),
         predictions=tuple(prediction_file(item) for item in rows),
         beside_files=tuple(beside_file(item) for item in beside),
         adapter=None
         if is_withdrawn(workspace, ledger.runs(), by_kind.get("exported", ()))
         else adapter_from(workspace.dossier / "adapter"),
-        environment=_environment(root, runs, rows, gates.platform if gates else {}),
+        environment=environment_of(kept, runs, rows, gates.platform if gates else {}),
         drawn_with=drawn_with(),
         ledger=ledger_facts(events, ledger.verify()),
         missing=(),
@@ -168,8 +211,7 @@ def _examples(
     # The sealed test is never read for the sake of examples.
     if folder and manifest and comparison.split != "test":
         try:
-            corpus = Corpus(fingerprint=str(manifest.get("fingerprint", folder.name)), folder=folder, manifest=manifest)
-            for row in corpus.rows("validation"):
+            for row in _corpus(folder, manifest).rows("validation"):
                 prompt = words(row.fields.get(campaign.task.input or ""))
                 texts[row.id] = (prompt, task.target(row.fields))
         except (TestigoError, OSError):
@@ -208,10 +250,12 @@ def adapter_from(folder: Path) -> Adapter | None:
     )
 
 
-def _environment(root: Path, runs: Sequence[Run], rows: Sequence[Rows], platform: Mapping[str, str]) -> dict[str, str]:
+def environment_of(
+    kept: Path, runs: Sequence[Run], rows: Sequence[Rows], platform: Mapping[str, str]
+) -> dict[str, str]:
     """Platform and versions. Where two runs used different versions, both are shown."""
     found: dict[str, set[str]] = {name: {value} for name, value in platform.items()}
-    records = [read_json(root / "runs" / run.id / "result.json") or {} for run in runs]
+    records = [read_json(kept / "runs" / run.id / "result.json") or {} for run in runs]
     records += [read_json(item.path.with_suffix(".meta.json")) or {} for item in rows]
     for record in records:
         versions = record.get("versions")

@@ -18,20 +18,12 @@ from testigo.ledger import Event
 _POINTS_KEPT = 2000
 
 
-def run_from(
-    run: records.Run,
-    folder: Path,
-    *,
-    events: Sequence[Event],
-    price_per_hour: float | None,
-    metrics: Mapping[str, str],
-    metric: str,
-) -> Run:
-    """One run. Its state is the ledger's; what the folder adds is tolerated missing."""
+def own_from(run: records.Run, folder: Path, metric: str) -> Run:
+    """What the files of a run say of it; what is missing is tolerated. Why and how it ended is the ledger's to say."""
     result = read_json(folder / "result.json") or {}
     trained = result.get("trained")
     trained = trained if isinstance(trained, Mapping) else {}
-    own = Run(
+    return Run(
         id=run.id,
         variant=run.variant,
         seed=run.seed,
@@ -58,8 +50,6 @@ def run_from(
         samples=points_from(folder, metric),
         curve=curve_from(read_lines(folder / "steps.jsonl")),
     )
-    predictions = read_lines(folder / "predictions" / "validation.jsonl")
-    return as_recorded(run, own, predictions, events=events, price_per_hour=price_per_hour, metrics=metrics)
 
 
 def as_recorded(

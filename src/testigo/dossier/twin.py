@@ -23,7 +23,12 @@ def _adapter() -> TypeAdapter[Record]:
 
 def to_json(record: Record) -> str:
     """The record as JSON text: sorted keys, no NaN, the same record gives the same text."""
-    return json.dumps(finite(asdict(record)), ensure_ascii=False, allow_nan=False, sort_keys=True, indent=1) + "\n"
+    return text_of(finite(asdict(record)))
+
+
+def text_of(document: Any) -> str:
+    """A document as the text of a JSON twin."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, sort_keys=True, indent=1) + "\n"
 
 
 def from_json(text: str) -> Record:
@@ -38,11 +43,6 @@ def format_of(text: str) -> object:
     except (ValueError, RecursionError):
         return FORMAT
     return document.get("format", FORMAT) if isinstance(document, dict) else FORMAT
-
-
-def read_record(folder: Path) -> Record:
-    """The record of a dossier. Raises OSError or ValueError when there is none that this version can read."""
-    return from_json((folder / "dossier.json").read_text(encoding="utf-8"))
 
 
 def json_schema() -> dict[str, Any]:

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import TemplateError
 
-from testigo.campaign.campaign import DEFINES_NO_RESULT
-from testigo.dossier import crate, croissant, signature, sums, twin
-from testigo.dossier.again import Found, not_as_told, not_the_registered, untold
+from testigo.campaign.campaign import DEFINES_NO_RESULT, PROMISED_BESIDE
+from testigo.dossier import crate, croissant, signature, sums, twin, versions
+from testigo.dossier.again import not_as_told, not_the_registered
 from testigo.dossier.beside_files import content_of
 from testigo.dossier.card import model_card
 from testigo.dossier.comparison_facts import differences, statistics_of
 from testigo.dossier.control import ControlCheck
 from testigo.dossier.files import read_json, read_lines, sha256_of
+from testigo.dossier.found import Found
 from testigo.dossier.gather import drawn_with
 from testigo.dossier.record import FORMAT, Comparison, Record
+from testigo.dossier.recorded import evidence_recorded, inside, outputs_and_adapter
 from testigo.dossier.report import html
+from testigo.dossier.unchecked import unknown_then, unrecorded, untold
 from testigo.errors import TestigoError, VerificationFailed, WorkspaceError
-from testigo.ledger import Head, kinds, verify_export
+from testigo.ledger import Head, verify_export
 from testigo.ledger.export import event_from
 
 BOUND = "testigo.json"
@@ -119,7 +122,7 @@ def verify_dossier(
     VerificationFailed
         When the folder is neither a dossier nor an adapter.
     WorkspaceError
-        When another format of dossier.json was written than this version reads.
+        When dossier.json has another format than this version reads, or an earlier one recorded too little.
     """
     folder = path.parent if path.name in ("index.html", "dossier.json", sums.NAME) else path
     report = _Report(without_control)
@@ -138,12 +141,13 @@ def verify_dossier(
     n_files, faults = sums.check_sums(folder)
     report.look("the digest of every file", lambda: faults)
     _signed(folder, key, report)
-    record = _record(folder, report)
-    if record is not None:
+    told = _record(folder, report)
+    if told is not None:
+        record = told.record
         report.look("the ledger's chain", lambda: _chain(folder, record))
-        _told(folder, record, report)
+        _told(folder, told, report)
         _rows(folder, record, report)
-        _drawn(folder, record, report)
+        _drawn(folder, told, report)
     if (folder / "adapter").is_dir():
         _adapter(folder / "adapter", "adapter/", report, control)
     else:
@@ -175,8 +179,9 @@ def _check_format(folder: Path) -> None:
         )
 
 
-def _told(folder: Path, record: Record, report: _Report) -> None:
+def _told(folder: Path, told: versions.Told, report: _Report) -> None:
     """The record against the events and files beside it; what they do not tell is listed."""
+    record = told.record
     found: list[Found] = []
 
     def registered() -> Iterable[str]:
@@ -186,39 +191,49 @@ def _told(folder: Path, record: Record, report: _Report) -> None:
     report.look("campaign.yaml against the registration", registered)
     if not found:
         return
-    report.look("dossier.json against the events and files beside it", lambda: not_as_told(found[0], record))
+    report.look("dossier.json against the events and files beside it", lambda: not_as_told(found[0], told))
+    if found[0].bound:
+        report.look("what it was drawn from, against the ledger", lambda: evidence_recorded(found[0], record))
     untold_by: list[str] = []
 
     def listed() -> Iterable[str]:
         untold_by.extend(untold(found[0], record))
+        report.not_checked.extend([*unrecorded(found[0], record), *unknown_then(found[0])])
         return []
 
     report.look("what else dossier.json says", listed)
     report.checked.remove("what else dossier.json says")
-    if found[0].freeze is None and found[0].campaign is not None:
+    if found[0].campaign is None:
+        pass  # named as missing, or not to be read
+    elif found[0].freeze is None:
         report.not_checked.append("campaign.yaml: the ledger holds no registration to hold it against")
-    elif found[0].campaign is not None:
-        report.not_checked.append(f"in campaign.yaml, what defines no result: {', '.join(DEFINES_NO_RESULT)}")
+    else:
+        frozen = PROMISED_BESIDE if "beside" in found[0].freeze.body else ()
+        free = [key for key in DEFINES_NO_RESULT if key not in frozen]
+        report.not_checked.append(f"in campaign.yaml, what defines no result: {', '.join(free)}")
     if untold_by:
         report.not_checked.append(f"in dossier.json, what no event and no file here tells: {', '.join(untold_by)}")
 
 
-def _record(folder: Path, report: _Report) -> Record | None:
-    found: list[Record] = []
-
-    def read() -> Iterable[str]:
-        try:
-            text = (folder / "dossier.json").read_text(encoding="utf-8")
-            record = twin.from_json(text)
-        except FileNotFoundError:
-            return ["dossier.json: missing"]
-        except (OSError, ValueError):
-            return ["dossier.json: not a dossier of this version of Testigo"]
-        found.append(record)
-        return [] if twin.to_json(record) == text else ["dossier.json: was changed: it is not as it was written"]
-
-    report.look("dossier.json's form", read)
-    return found[0] if found else None
+def _record(folder: Path, report: _Report) -> versions.Told | None:
+    told, fault = None, ""
+    try:
+        told = versions.read(folder)
+        fault = "" if versions.as_written(folder, told) else "was changed: it is not as it was written"
+    except FileNotFoundError:
+        fault = "missing"
+    except versions.NotAsItsSchemaSays as error:
+        fault = f"was changed: {error}, by {twin.SCHEMA_FILE.name} beside it"
+    except (OSError, ValueError, RecursionError):
+        fault = "not a dossier of this version of Testigo"
+    report.look("dossier.json's form", lambda: [f"dossier.json: {fault}"] if fault else [])
+    if told is not None:
+        of = f"in dossier.json, written by Testigo {told.record.testigo_version}"
+        if told.lacking:
+            report.not_checked.append(f"{of}, what was not recorded then: {versions.places(told.lacking)}")
+        if told.unknown:
+            report.not_checked.append(f"{of}, what this version does not know: {versions.places(told.unknown)}")
+    return told
 
 
 def _chain(folder: Path, record: Record) -> Iterable[str]:
@@ -234,14 +249,14 @@ def _rows(folder: Path, record: Record, report: _Report) -> None:
         recorded = [(one.file, one.sha256) for one in record.predictions]
         recorded += [(one.file, one.sha256) for one in record.beside_files]
         for name, digest in recorded:
-            path = _inside(folder, name)
+            path = inside(folder, name)
             if path is None or not path.is_file():
                 yield f"{name}: missing"
             elif sha256_of(path) != digest:
                 yield f"{name}: was changed: its content does not fit its digest in dossier.json"
 
     report.look("the predictions", listed)
-    report.look("the digests that the ledger recorded", lambda: _recorded(folder))
+    report.look("the digests that the ledger recorded", lambda: outputs_and_adapter(folder))
     if record.comparison is None:
         report.not_checked.append("the statistics: the dossier has no comparison")
     for comparison in (record.comparison, record.on_validation):
@@ -256,20 +271,23 @@ def _statistics(folder: Path, record: Record, comparison: Comparison, report: _R
         return
 
     def read(name: str) -> list[dict[str, Any]]:
-        path = _inside(folder, name)
+        path = inside(folder, name)
         return content_of(path) if path else []
 
     found: dict[str, Any] = {}
+    absent: list[str] | None = [] if record.testigo_version != drawn_with()["testigo"] else None
 
     def again() -> Iterable[str]:
         found.update(statistics_of(comparison, read, record.plan, record.hypothesis, record.beside_files))
-        lines = differences(comparison.statistics, found)
+        lines = differences(comparison.statistics, found, absent=absent)
         for line in lines:
             yield f"dossier.json: {which} do not follow from the predictions: {line}"
         if not lines and (comparison.recomputed is not True or comparison.differences):
             yield f"dossier.json: {which} are said not to be found again, and they are"
 
     report.look(f"{which}, computed again", again)
+    if absent:
+        report.not_checked.append(f"in {which}, what was not computed then: {versions.places(tuple(absent))}")
     others = sorted({*comparison.statistics} - {*found, *_BESIDE, "forgetting", "split", "run"})
     if found and others:
         report.not_checked.append(f"in {which}: {', '.join(others)}")
@@ -279,39 +297,9 @@ def _statistics(folder: Path, record: Record, comparison: Comparison, report: _R
         report.not_checked.append(f"{', '.join(beside)} ({comparison.split}): their outputs are not in the dossier")
 
 
-def _recorded(folder: Path) -> Iterable[str]:
-    """Predictions and adapter against the digests of the events: the ledger knew them when they were made."""
-    digests: dict[str, str] = {}
-    evaluated: dict[tuple[str, str], dict[str, Any]] = {}  # the last evaluation holds
-    exported_by = None
-    for event in read_lines(folder / "events.jsonl"):
-        body, kind = event.get("body"), event.get("kind")
-        if not isinstance(body, dict):
-            continue
-        if kind in (kinds.BASELINE_EVALUATED, kinds.RUN_EVALUATED) and body.get("sha256"):
-            of = "baseline" if kind == kinds.BASELINE_EVALUATED else f"runs/{event.get('run')}"
-            evaluated[of, str(body.get("split"))] = body
-        elif kind == kinds.EXPORTED and body.get("weights_sha256"):
-            digests["adapter/testigo.json"], exported_by = str(body["weights_sha256"]), event.get("run")
-        elif kind == kinds.RUN_INVALIDATED and event.get("run") == exported_by:
-            digests.pop("adapter/testigo.json", None)  # an invalid run hands nothing over
-    for (of, split), body in evaluated.items():
-        beside = body.get("beside")
-        made = {f"{split}.jsonl": body["sha256"], **(beside if isinstance(beside, dict) else {})}
-        digests |= {f"predictions/{of}/{name}": str(digest) for name, digest in made.items()}
-    for name, digest in digests.items():
-        path = _inside(folder, name)
-        if path is None or not path.is_file():
-            yield f"{name}: missing, and the ledger recorded it"
-        elif name.startswith("adapter/"):
-            if (read_json(path) or {}).get("weights_sha256") != digest:
-                yield f"{name}: is not the adapter that the ledger recorded"
-        elif sha256_of(path) != digest:
-            yield f"{name}: is not the file that the ledger recorded"
-
-
-def _drawn(folder: Path, record: Record, report: _Report) -> None:
-    if record.drawn_with != drawn_with():
+def _drawn(folder: Path, told: versions.Told, report: _Report) -> None:
+    record = told.record
+    if record.drawn_with != drawn_with() or told.is_of_another_version:
         report.not_checked.append("that index.html says what dossier.json says: other versions drew it")
         return
     drawn: tuple[tuple[str, Callable[[Record], str]], ...] = (
@@ -338,7 +326,7 @@ def _adapter(folder: Path, prefix: str, report: _Report, control: ControlCheck |
             yield f"{prefix}{BOUND}: holds no digests of the adapter's files"
             return
         for name, digest in recorded.items():
-            path = _inside(folder, str(name))
+            path = inside(folder, str(name))
             if path is None or not path.is_file():
                 yield f"{prefix}{name}: missing"
             elif sha256_of(path) != digest:
@@ -366,11 +354,3 @@ def _adapter(folder: Path, prefix: str, report: _Report, control: ControlCheck |
         ]
 
     report.look("the control inputs", tried)
-
-
-def _inside(folder: Path, name: str) -> Path | None:
-    """A file of the folder by its relative name; None for a name that leads out of it."""
-    relative = PurePosixPath(name)
-    if not name or relative.is_absolute() or ".." in relative.parts or "\\" in name:
-        return None
-    return folder / relative

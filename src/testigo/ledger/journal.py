@@ -26,6 +26,8 @@ from testigo.room import when_there_is_room
 
 _events = events_table
 Progress = Callable[[str], tuple[int | None, float | None]]
+Evidence = Mapping[str, Any]
+"""What a run wrote, by the names of its files: their sizes and digests."""
 
 
 def _now() -> datetime:
@@ -215,9 +217,22 @@ class Ledger:
         return int(written.body["attempt"])
 
     def end_run(
-        self, id: str, *, state: str, cause: str = "", updates: int | None = None, seconds: float | None = None
+        self,
+        id: str,
+        *,
+        state: str,
+        cause: str = "",
+        updates: int | None = None,
+        seconds: float | None = None,
+        evidence: Evidence | None = None,
     ) -> Run:
-        """Record how a running run ended. Updates and seconds that are not known are left as they were."""
+        """Record how a running run ended. Updates and seconds that are not known are left as they were.
+
+        Parameters
+        ----------
+        evidence
+            Digests of what the run wrote, by which the dossier knows it again.
+        """
 
         def event(runs: Mapping[str, Run]) -> tuple[str, Mapping[str, Any], str]:
             run = known(runs, id)
@@ -230,7 +245,7 @@ class Ledger:
                     action="declare it invalid with a reason, or make a new variant",
                 )
             body = {"attempt": run.attempts, "state": state, "cause": cause, "updates": updates, "seconds": seconds}
-            return kinds.RUN_ENDED, body, id
+            return kinds.RUN_ENDED, body if evidence is None else {**body, "evidence": dict(evidence)}, id
 
         self._append_for_run(event)
         return known(fold(self.events(run=id)), id)
@@ -282,7 +297,9 @@ class Ledger:
             raise _invalid_already(id, declared[-1]) from error
         return known(fold(self.events(run=id)), id)
 
-    def mark_dead(self, *, progress: Progress | None = None) -> tuple[str, ...]:
+    def mark_dead(
+        self, *, progress: Progress | None = None, evidence: Callable[[str], Evidence] | None = None
+    ) -> tuple[str, ...]:
         """Runs that are *running* and whose process on this host is gone become *interrupted*; returns their ids.
 
         A run on another host is left alone: from here nobody can know.
@@ -291,6 +308,8 @@ class Ledger:
         ----------
         progress
             Given a run's id, the updates it had made and the seconds it had worked, None where not known.
+        evidence
+            Given a run's id, digests of what it wrote.
         """
 
         def event(runs: Mapping[str, Run]) -> tuple[str, Mapping[str, Any], str] | None:
@@ -298,8 +317,9 @@ class Ledger:
                 if run.state == "running" and run.process and process_is_alive(run.process) is False:
                     updates, seconds = progress(run.id) if progress else (None, None)
                     cause = f"process {run.process.pid} on {run.process.host} ended without a word"
-                    body = {"attempt": run.attempts, "state": "interrupted", "cause": cause}
-                    return kinds.RUN_ENDED, {**body, "updates": updates, "seconds": seconds}, run.id
+                    body: dict[str, Any] = {"attempt": run.attempts, "state": "interrupted", "cause": cause}
+                    told = {"evidence": dict(evidence(run.id))} if evidence else {}
+                    return kinds.RUN_ENDED, {**body, "updates": updates, "seconds": seconds, **told}, run.id
             return None
 
         dead: list[str] = []
