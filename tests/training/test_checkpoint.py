@@ -304,21 +304,22 @@ def test_a_checkpoint_that_reads_back_otherwise_is_told_and_the_former_stays(
 ) -> None:
     run = tiny.session(copy, {**OFTEN, "training.checkpoint": {"every": 2, "keep": 1}}, run_id=tiny.spec(OFTEN).run_id)
     run.resume(2)
-    rename = Path.rename
+    to_the_disk = checkpoint._to_the_disk
 
-    def rename_on_a_bad_disk(self: Path, target: Path) -> Any:
-        made = rename(self, target)
-        flip(made)
-        return made
+    def to_a_bad_disk(path: Path) -> None:
+        to_the_disk(path)
+        if path.name == "optimizer.safetensors":
+            flip(path.parent)
 
-    monkeypatch.setattr(Path, "rename", rename_on_a_bad_disk)
+    monkeypatch.setattr(checkpoint, "_to_the_disk", to_a_bad_disk)
     with pytest.raises(WorkspaceError, match=r"optimizer\.safetensors is not what was written"):
         saved(run, 8)
     monkeypatch.undo()
     found, passed = newest_sound(copy / "checkpoints")
     assert found is not None
     assert found.update == 6
-    assert [bad.name for bad in passed] == ["000008"]
+    assert passed == (), "it never got its name"
+    assert names(copy) == ["000003", "000004", "000006"]
 
 
 @pytest.mark.parametrize(

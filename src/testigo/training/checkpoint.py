@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or not there: written aside, checksummed, fsynced, renamed, read back, then old ones go.
+"""Checkpoints that are whole or not there: written aside, fsynced, read back, checksummed, renamed; then old ones go.
 
 A checkpoint is a folder named by its update: ``weights.safetensors`` (the trained tensors),
 ``optimizer.safetensors`` (moments by parameter name), ``state.json``, and ``sums.json`` over the three.
@@ -6,6 +6,7 @@ A checkpoint is a folder named by its update: ``weights.safetensors`` (the train
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -27,6 +29,8 @@ from testigo.room import is_full
 
 FILES = ("weights.safetensors", "optimizer.safetensors", "state.json")
 _REPLACED = ".replaced"
+_PIECE_BYTES = 1 << 20
+"""So much is compared and hashed at once: it stays in the processor's cache, and the interpreter is free meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +75,23 @@ def save(
         folder.mkdir(parents=True, exist_ok=True)
         _sweep(folder)
         aside.mkdir()
-        save_file(dict(weights), aside / FILES[0])
-        save_file(dict(moments), aside / FILES[1])
+        tensors = {FILES[0]: dict(weights), FILES[1]: dict(moments)}
+        for name, own in tensors.items():
+            save_file(own, aside / name)
+        headers = {name: _header(aside / name) for name in tensors}
         told = {**state, "update": update, "moments": sorted(moments)}
-        (aside / FILES[2]).write_text(json.dumps(told, sort_keys=True), encoding="utf-8")
-        sums = {name: file_sha256(aside / name) for name in FILES}
+        text = json.dumps(told, sort_keys=True).encode()
+        (aside / FILES[2]).write_bytes(text)
+        for name in FILES:
+            _to_the_disk(aside / name)
+        sums = {name: _read_back(aside / name, own, headers[name]) for name, own in tensors.items()}
+        sums[FILES[2]] = hashlib.sha256(text).hexdigest() if (aside / FILES[2]).read_bytes() == text else None
         (aside / "sums.json").write_text(json.dumps(sums), encoding="utf-8")
-        for path in aside.iterdir():
-            _to_the_disk(path)
+        _to_the_disk(aside / "sums.json")
         sync_folder(aside)
-        _put(aside, final)
-        fault = _unlike(final, {FILES[0]: weights, FILES[1]: moments}, sums[FILES[2]])
+        unlike = next((name for name, digest in sums.items() if digest is None), None)
+        if unlike is None:
+            _put(aside, final)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise (DiskFull if is_full(error) else WorkspaceError)(
@@ -90,10 +100,11 @@ def save(
             where=str(folder),
             action="free space (older checkpoints are untouched), then run the same command again",
         ) from error
-    if fault:
+    if unlike is not None:
+        shutil.rmtree(aside, ignore_errors=True)
         raise WorkspaceError(
             expected="the checkpoint that was just written",
-            found=fault,
+            found=f"{unlike} is not what was written",
             where=str(final),
             action="check the disk; the former checkpoint is untouched",
         )
@@ -108,20 +119,36 @@ def _to_the_disk(path: Path) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _unlike(folder: Path, tensors: Mapping[str, Mapping[str, torch.Tensor]], state_sha256: str) -> str | None:
-    """What a checkpoint that was just written holds otherwise than the memory does; None when it is the same.
+def _header(path: Path) -> bytes:
+    """What a file of tensors begins with: the length of the names, shapes and places, and these.
 
-    Bits are compared with those that were to be kept: a checksum of the file would only be held against the file.
+    Source: https://github.com/huggingface/safetensors#format
     """
-    for name, own in tensors.items():
-        kept = load_file(folder / name)
-        if kept.keys() != own.keys() or not all(torch.equal(_bits(kept[key]), _bits(own[key])) for key in own):
-            return f"{name} is not what was written"
-    return None if file_sha256(folder / FILES[2]) == state_sha256 else f"{FILES[2]} is not what was written"
+    with path.open("rb") as file:
+        length = file.read(8)
+        return length + file.read(int.from_bytes(length, "little"))
 
 
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.reshape(-1).view(torch.uint8)
+def _read_back(path: Path, own: Mapping[str, torch.Tensor], header: bytes) -> str | None:
+    """The SHA-256 of a file as the disk has it; None where it holds otherwise than the memory does.
+
+    Each byte is looked at once: compared with what was to be kept, and hashed. A checksum alone would only be held
+    against the file.
+    """
+    digest, buffer = hashlib.sha256(header), np.empty(_PIECE_BYTES, dtype=np.uint8)
+    places = {name: told["data_offsets"] for name, told in json.loads(header[8:]).items() if name != "__metadata__"}
+    with path.open("rb") as file:
+        if file.read(len(header)) != header or places.keys() != own.keys():
+            return None
+        for name in sorted(places, key=places.__getitem__):
+            bits = own[name].reshape(-1).view(torch.uint8).numpy()
+            for at in range(0, bits.size, _PIECE_BYTES):
+                wanted = bits[at : at + _PIECE_BYTES]
+                piece = buffer[: wanted.size]
+                if file.readinto(memoryview(piece)) != wanted.size or not (piece == wanted).all():
+                    return None
+                digest.update(piece)
+        return None if file.read(1) else digest.hexdigest()
 
 
 def _put(aside: Path, final: Path) -> None:
@@ -207,17 +234,23 @@ def restore(checkpoint: Checkpoint, parameters: Mapping[str, nn.Parameter], opti
         optimizer.state[parameter][moment] = own.to(parameter.device if value.ndim else "cpu", copy=True)
 
 
-def weight_tensors(parameters: Mapping[str, nn.Parameter]) -> dict[str, torch.Tensor]:
-    """The trained tensors, whole, in the main memory; of sharded ones every process has to ask at once."""
-    return {name: whole(p.detach()).to("cpu").contiguous() for name, p in parameters.items()}
+def weight_tensors(parameters: Mapping[str, nn.Parameter], *, copied: bool = False) -> dict[str, torch.Tensor]:
+    """The trained tensors, whole, in the main memory; of sharded ones every process has to ask at once.
+
+    Parameters
+    ----------
+    copied
+        Whether they stay as they are now while the training goes on; else those that lie there anyhow are the same.
+    """
+    return {name: whole(p.detach()).to("cpu", copy=copied).contiguous() for name, p in parameters.items()}
 
 
 def optimizer_tensors(
-    parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer
+    parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer, *, copied: bool = False
 ) -> dict[str, torch.Tensor]:
-    """The optimizer's state by parameter name: ``layer.weight/exp_avg``."""
+    """The optimizer's state by parameter name: ``layer.weight/exp_avg``; `copied` as in `weight_tensors`."""
     return {
-        f"{name}/{key}": whole(value.detach()).to("cpu").contiguous()
+        f"{name}/{key}": whole(value.detach()).to("cpu", copy=copied).contiguous()
         for name, parameter in parameters.items()
         for key, value in optimizer.state.get(parameter, {}).items()
         if isinstance(value, torch.Tensor)

@@ -242,13 +242,21 @@ class Session:
 
     def begin_save(self) -> None:
         """A checkpoint of this moment, whatever the number of processes; it is written while the training goes on."""
+        # What lies on another device is copied when it is gathered, and has to be.
+        copied = self.saver.has_room_for_a_copy(self._checkpoint_bytes()) or self.device.type != "cpu"
+        began = time.perf_counter()
         if self.replicas.is_first or is_sharded(self.parameters.values()):  # shards are gathered by all at once
-            weights = checkpoint.weight_tensors(self.parameters)
-            moments = checkpoint.optimizer_tensors(self.parameters, self.optimizer)
+            weights = checkpoint.weight_tensors(self.parameters, copied=copied)
+            moments = checkpoint.optimizer_tensors(self.parameters, self.optimizer, copied=copied)
         if self.replicas.is_first:
             state = {"progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
-            self.saver.begin(self.progress.update, weights, moments, state, self.progress.best_update)
+            update, best = self.progress.update, self.progress.best_update
+            self.saver.begin(update, weights, moments, state, best, copied=copied)
+        self.saver.seconds += time.perf_counter() - began
         self.saved_update = self.progress.update
+
+    def _checkpoint_bytes(self) -> int:
+        return sum(3 * p.numel() * p.element_size() for p in self.parameters.values())  # AdamW keeps two moments
 
     def resume(self, attempt: int) -> tuple[PassedOver, ...]:
         """Go back to the newest whole checkpoint, or to the very start. Returns the checkpoints passed over."""
@@ -340,8 +348,7 @@ class Session:
     def _forecast(self) -> None:
         """Whether the disk holds what this run will keep; waits for room where it does not."""
         if self.replicas.is_first:
-            one = sum(3 * p.numel() * p.element_size() for p in self.parameters.values())  # AdamW keeps two moments
-            self.saver.forecast(one, self.order.n_updates - self.progress.update)
+            self.saver.forecast(self._checkpoint_bytes(), self.order.n_updates - self.progress.update)
 
     def _asked_to_stop(self) -> bool:
         """Whether somebody asked one of the processes to stop; all of them wait here while a checkpoint holds them."""

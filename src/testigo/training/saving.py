@@ -59,15 +59,8 @@ class Saver:
             if error is None:
                 raise
 
-    def begin(
-        self, update: int, weights: Tensors, moments: Tensors, state: Mapping[str, Any], best: int | None
-    ) -> None:
-        """Take a snapshot and begin to write it; waits for the checkpoint before.
-
-        Parameters
-        ----------
-        best
-            The update of the best checkpoint, which stays.
+    def has_room_for_a_copy(self, n_bytes: int) -> bool:
+        """Whether a copy of the tensors leaves the training what it may need; waits for the checkpoint before.
 
         Raises
         ------
@@ -75,10 +68,33 @@ class Saver:
             When the checkpoint before could not be written.
         """
         self.finish()
-        began = time.perf_counter()
-        copied = _fits_twice([*weights.values(), *moments.values()])
-        if copied:
-            weights, moments = _copies(weights), _copies(moments)
+        return n_bytes <= _SHARE_OF_FREE_MEMORY * _free_memory_bytes()
+
+    def begin(
+        self,
+        update: int,
+        weights: Tensors,
+        moments: Tensors,
+        state: Mapping[str, Any],
+        best: int | None,
+        *,
+        copied: bool,
+    ) -> None:
+        """Begin to write a checkpoint; waits for the one before.
+
+        Parameters
+        ----------
+        best
+            The update of the best checkpoint, which stays.
+        copied
+            Whether the tensors are a copy that nothing changes; else the training is held until they are written.
+
+        Raises
+        ------
+        WorkspaceError
+            When the checkpoint before could not be written.
+        """
+        self.finish()
         self._holds_the_tensors = not copied
         plain = json.loads(json.dumps(state))  # what a checkpoint says does not go on while it is written
 
@@ -87,7 +103,6 @@ class Saver:
 
         self._thread = threading.Thread(target=self._caught(write), name=f"checkpoint {update}")
         self._thread.start()
-        self.seconds += time.perf_counter() - began
 
     @property
     def holds_the_training(self) -> bool:
@@ -163,15 +178,6 @@ class Saver:
                 self._error = error
 
         return run
-
-
-def _copies(tensors: Tensors) -> dict[str, torch.Tensor]:
-    """Tensors that stay as they are now; what lies on another device was copied already when it was gathered."""
-    return {name: tensor.clone() for name, tensor in tensors.items()}
-
-
-def _fits_twice(tensors: list[torch.Tensor]) -> bool:
-    return _n_bytes(tensors) <= _SHARE_OF_FREE_MEMORY * _free_memory_bytes()
 
 
 def _free_memory_bytes() -> int:
