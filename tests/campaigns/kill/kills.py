@@ -1,7 +1,8 @@
 """`testigo run` killed again and again, at seeded random instants over all its phases, and started again each time.
 
 ``python tests/campaigns/kill/kills.py N [SEED] [--cold]`` kills N times, in as many campaigns as that takes, every
-other one trained by two processes, and compares each one's weights with those of a campaign that was never killed.
+other one trained by two processes, and compares each one's weights with those of a campaign that was never killed. What
+was not hit yet comes first, so that a hundred kills hit every phase; the summary counts them.
 ``kills.py --planned FILE.json`` does to one campaign what a test planned.
 
 A kill costs a start of what it ended, most of which is loading torch: processes are begun with that done (`warm`),
@@ -19,12 +20,13 @@ import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,24 +113,53 @@ N_UPDATES, VALIDATED_EVERY = 30, 5
 # Long phases are killed anywhere within, short ones at once [s].
 LASTS = {
     "baseline": 6.0, "evaluating": 6.0, "exporting": 6.0, "proving": 4.0, "pilot export": 5.0, "pilot resume": 6.0,
-    "pilot load": 3.0, "loading": 6.0, "saving": 0.02, "validating": 0.1, "ledger": 0.01,
+    "pilot load": 3.0, "loading": 6.0, "saving": 0.02, "validating": 0.1, "ledger": 0.01, "handing over": 0.005,
 }  # fmt: skip
 
 
-def random_kills(generator: random.Random, *, share: float = 0.6, n_training: int = 8) -> list[Kill]:
-    """A share of the phases before and after the training, and some instants of it, in the campaign's own order."""
+INSIDE = ("training", "saving", "validating")
+EVERY = (*BEFORE, *INSIDE, *AFTER)
+"""Every phase that can be hit, in the campaign's order; those of the training at any of its updates."""
+MORE_CAMPAIGNS = 4
+"""So many are killed beyond the number asked for, in the phases that nothing hit yet: some last for milliseconds."""
+ENOUGH = 100
+"""From so many kills on every phase is to be hit."""
+
+
+def phase_of(kill: Kill) -> str:
+    """The phase that a kill counts for."""
+    return kill.phase if kill.phase in EVERY else kill.phase.partition(" ")[0]
+
+
+def random_kills(
+    generator: random.Random, missed: Collection[str] = (), *, share: float = 0.6, n_training: int = 8
+) -> list[Kill]:
+    """A share of the phases before and after the training, and some instants of it, in the campaign's own order.
+
+    Those that nothing hit yet are among them all, and are killed as soon as they are seen.
+    """
     updates = sorted(
-        (generator.choice(("training", "saving", "validating")), generator.randint(1, N_UPDATES - 1))
-        for _ in range(n_training)
+        (name, generator.randint(1, N_UPDATES - 1))
+        for name in [*(one for one in INSIDE if one in missed), *generator.choices(INSIDE, k=n_training)][:n_training]
     )
     inside = [f"{name} {_validated(n) if name == 'validating' else n}" for name, n in sorted(updates, key=_at)]
-    chosen = [[phase for phase in phases if generator.random() < share] for phases in (BEFORE, AFTER)]
-    return [kill_in(phase, generator) for phase in (*chosen[0], *inside, *chosen[1])]
+    chosen = [
+        [phase for phase in phases if generator.random() < share or phase in missed] for phases in (BEFORE, AFTER)
+    ]
+    kills = [kill_in(phase, generator) for phase in (*chosen[0], *inside, *chosen[1])]
+    return [replace(one, after=0.0, whom="all") if phase_of(one) in missed else one for one in kills]
 
 
-def some_of(planned: list[Kill], most: int, generator: random.Random) -> list[Kill]:
-    """So many of them at most, in their order: the last campaign need not be killed more often than was asked for."""
-    return [planned[k] for k in sorted(generator.sample(range(len(planned)), min(most, len(planned))))]
+def some_of(planned: list[Kill], most: int, generator: random.Random, missed: Collection[str] = ()) -> list[Kill]:
+    """So many of them at most, in their order: the last campaign need not be killed more often than was asked for.
+
+    What nothing hit yet stays.
+    """
+    first = [k for k, one in enumerate(planned) if phase_of(one) in missed]
+    others = [k for k in range(len(planned)) if k not in first]
+    return [
+        planned[k] for k in sorted([*first, *generator.sample(others, max(0, min(most - len(first), len(others))))])
+    ]
 
 
 def kill_in(phase: str, generator: random.Random) -> Kill:
@@ -286,6 +317,17 @@ class Tally:
     by_processes: Counter[int] = field(default_factory=Counter)
     n_campaigns: int = 0
 
+    @property
+    def missed(self) -> list[str]:
+        """The phases that nothing hit yet."""
+        hit = set(map(phase_of, self.killed))
+        return [phase for phase in EVERY if phase not in hit]
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether as many were killed as was asked for and, of many, some in every phase."""
+        return len(self.killed) >= self.n_kills and not (self.missed and self.n_kills >= ENOUGH)
+
     def tell(self, kill: Kill, exit_code: int) -> None:
         """One interruption, what came of it, and the time left."""
         (self.killed if kill.is_kill else self.heard).append(kill)
@@ -296,7 +338,8 @@ class Tally:
 
     def summary(self) -> str:
         """What was done and found, when all went well."""
-        phases = Counter(next(n for n in ("ledger", *PATTERNS) if k.phase.startswith(n)) for k in self.killed)
+        phases = Counter(map(phase_of, self.killed))
+        missed = f"  not in: {', '.join(self.missed)}" if self.missed else f"  each of the {len(EVERY)} phases was hit"
         heard = ""
         if self.stop_seconds:
             heard = f", at most {max(self.stop_seconds):.1f} s after it (promised: {STOP_SECONDS:.0f})"
@@ -304,7 +347,11 @@ class Tally:
             "",
             f"{len(self.killed)} kills in {self.n_campaigns} campaigns, {_in_words(time.monotonic() - self.began)}: "
             f"{self.by_processes[1]} with one process, {self.by_processes[2]} with two",
-            f"  in:    {', '.join(f'{name} {n}' for name, n in phases.most_common())}",
+            *textwrap.wrap(
+                f"in:    {', '.join(f'{name}: {phases[name]}' for name in EVERY if phases[name])}",
+                width=100, initial_indent="  ", subsequent_indent=" " * 9,
+            ),
+            missed,
             f"  whom:  {', '.join(f'{who} {n}' for who, n in Counter(k.whom for k in self.killed).most_common())}",
             f"  heard: {len(self.heard)} SIGINT and SIGTERM ended a campaign as interrupted{heard}",
             "Each campaign went on and ended with the weights of one that nobody killed, bit for bit; every ledger",
@@ -331,10 +378,13 @@ def main(n_kills: int, seed: int) -> None:
         survive(reference, [])
         expected[processes] = whole.weights(reference)
     tally = Tally(n_kills)
+    more = MORE_CAMPAIGNS
     for number in itertools.count(1):
         processes = 1 + number % 2
         generator = random.Random(f"{seed} {number}")
-        planned = some_of(random_kills(generator), n_kills - len(tally.killed) + 2, generator)
+        missed = tally.missed if tally.killed else ()
+        planned = random_kills(generator, missed)
+        planned = some_of(planned, max(0, n_kills - len(tally.killed) + 2), generator, missed)
         print(f"campaign {number}, {processes} process{'es' if processes > 1 else ''}", flush=True)
         place = whole.make(folder / str(number), PROCESSES[processes])
         survived = survive(place, planned, tally.tell)
@@ -343,7 +393,8 @@ def main(n_kills: int, seed: int) -> None:
         tally.by_processes[processes] += sum(kill.is_kill for kill in survived.killed)
         tally.stop_seconds += survived.stop_seconds
         shutil.rmtree(place.folder)
-        if len(tally.killed) >= n_kills:
+        more -= len(tally.killed) >= n_kills
+        if tally.is_enough or not more:
             break
     shutil.rmtree(folder)
     print(tally.summary())
@@ -360,7 +411,7 @@ def as_planned(file: Path) -> None:
     place = Place(Path(plan["folder"]))
     survived = survive(place, [Kill(**kill) for kill in plan["kills"]])
     apart(lambda: check_whole(place, tuple(plan["expected"]), N_UPDATES))
-    file.write_text(json.dumps(asdict(survived)))
+    file.write_text(json.dumps({**asdict(survived), "warm": "warm" in sys.modules}))
 
 
 if __name__ == "__main__":

@@ -46,10 +46,44 @@ def test_a_campaign_killed_and_stopped_in_each_of_its_phases_ends_bit_for_bit_as
     assert len(survived["exit_codes"]) == len(survived["killed"]) + 1
 
 
+def test_a_hundred_kills_are_spread_over_every_phase_and_their_summary_counts_them() -> None:
+    """What was not hit comes first, so that three campaigns plan all phases though some kills come too late."""
+    tally = kills.Tally(kills.ENOUGH)
+    for number in range(5):
+        generator = random.Random(number)
+        missed = tally.missed if tally.killed else ()
+        planned = kills.random_kills(generator, missed)
+        assert {kills.phase_of(kill) for kill in planned} >= {*missed}
+        assert [kills.EVERY.index(kills.phase_of(kill)) >= len(kills.BEFORE) for kill in planned] == sorted(
+            kills.EVERY.index(kills.phase_of(kill)) >= len(kills.BEFORE) for kill in planned
+        )
+        for kill in kills.some_of(planned, 24, generator, missed):
+            if generator.random() < 0.8 and kill.is_kill:  # the others came when the phase was over
+                tally.killed.append(kill)
+    assert tally.missed == []
+    told = tally.summary()
+    assert f"each of the {len(kills.EVERY)} phases was hit" in told
+    assert all(f"{phase}: " in " ".join(told.split()) for phase in kills.EVERY)
+    tally.killed = [kill for kill in tally.killed if kills.phase_of(kill) not in ("saving", "pilot export")]
+    assert "not in: pilot export, saving" in tally.summary()
+    assert not tally.is_enough
+
+
+def test_processes_that_start_cold_as_a_users_do_are_killed_and_go_on(finished: Finished, tmp_path: Path) -> None:
+    """The flag `--cold`, on a campaign that has only its dossier to write."""
+    import shutil
+
+    place = finished.place.copy(tmp_path / "cold")
+    shutil.rmtree(place.workspace / "dossier")
+    survived = interrupted(place, [("dossier", "all")], finished, random.Random(SEED), "--cold")
+    assert survived["warm"] is False
+    assert [kill["phase"] for kill in survived["killed"]] == ["dossier"]
+
+
 def interrupted(
-    place: Place, planned: list[tuple[str, str]], finished: Finished, generator: random.Random
+    place: Place, planned: list[tuple[str, str]], finished: Finished, generator: random.Random, *options: str
 ) -> dict[str, Any]:
-    """What came of kills in some phases of a campaign, each of somebody, in processes that begin warm."""
+    """What came of kills in some phases of a campaign, each of somebody, in processes that begin warm by default."""
     import whole
 
     instants = [(phase, min(kills.kill_in(phase, generator).after, 2.0), who) for phase, who in planned]
@@ -59,7 +93,7 @@ def interrupted(
         "kills": [asdict(kills.Kill(*instant)) for instant in instants],
     }))  # fmt: skip
     done = subprocess.run(
-        [sys.executable, kills.__file__, "--planned", str(plan)], text=True, capture_output=True, check=False
+        [sys.executable, kills.__file__, "--planned", str(plan), *options], text=True, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     came_of_it: dict[str, Any] = json.loads(plan.read_text())
