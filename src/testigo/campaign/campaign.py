@@ -48,7 +48,7 @@ class Campaign(Section):
     name: str = Field(alias="campaign", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     """The campaign's name. Its workspace is the folder `NAME.testigo`."""
     question: Text
-    """What the campaign is to answer, in words. The report prints it."""
+    """What the campaign is to answer, in words. It is frozen at registration, and the report prints it."""
     task: Task
     """What the model has to do with a row."""
     hypothesis: Hypothesis
