@@ -122,6 +122,6 @@ _IDENTITY = f"""## Identity
 `Campaign.identity()` is the sha256 of the canonical form: keys sorted, defaults written out, `1e-4` and `0.0001` the
 same number, the schema and the files of rules replaced by the hash of their content. Only
 {", ".join(f"`{key}`" for key in DEFINES_NO_RESULT)} are left out, since they change no result.
-{" and ".join(f"`{key}`" for key in PROMISED_BESIDE)} are frozen all the same when the campaign is registered: what was asked, and what may be
-spent. Another wording or budget after a run began is an amendment (`testigo amend`); white space is none.
+{" and ".join(f"`{key}`" for key in PROMISED_BESIDE)} are frozen all the same when the campaign is registered: what was
+asked, and what may be spent. Another wording or budget after a run began is an amendment (`testigo amend`).
 """
