@@ -26,7 +26,8 @@ def test_the_crate_is_read_and_every_file_that_it_names_is_there(dossier: Path) 
     assert files == {name for name in files if (dossier / name).is_file()}
     here = {path.relative_to(dossier).as_posix() for path in dossier.rglob("*") if path.is_file()}
     unnamed = {name for name in here - files if not name.endswith((".meta.json", "testigo.json"))}
-    assert unnamed == {"ro-crate-metadata.json"}
+    assert {name for name in unnamed if not name.startswith("evidence/")} == {"ro-crate-metadata.json"}
+    assert "evidence/" in {entity.id for entity in found.get_entities() if entity.type == "Dataset"}
     assert found.root_dataset["license"]
     record = read_record(dossier)
     assert {action.id for action in found.root_dataset["mentions"]} == {f"#run-{run.id}" for run in record.runs}

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from testigo.dossier import conclusion, croissant, sums
+from testigo.dossier import conclusion, croissant, evidence, sums
 from testigo.dossier.language import speaking
 from testigo.dossier.record import Record
 
@@ -75,6 +75,9 @@ def _parts(record: Record) -> Iterable[dict[str, Any]]:
         yield _file("campaign.yaml", "The campaign file", "application/yaml")
     yield _file("events.jsonl", "The ledger, each event chained to the one before", "application/jsonlines")
     yield _file(sums.NAME, "SHA-256 of every file", "text/plain")
+    if record.data or record.gates or record.runs:
+        what = "What the report was drawn from: the corpus's manifest, the pilot, each run's steps and result"
+        yield {"@id": f"{evidence.FOLDER}/", "@type": "Dataset", "name": what}
     for item in record.predictions:
         of = "the unadapted model" if item.of == "baseline" else f"run {item.of}"
         yield _file(item.file, f"Outputs of {of} on {item.split}, row by row", "application/jsonlines")
