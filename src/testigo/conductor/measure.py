@@ -135,7 +135,8 @@ def pilot(grounds: Grounds) -> Verdict:
     kept = (folder / "findings.json").exists() and judge_pilot(folder, grounds.campaign)
     if not kept or not kept.ok:
         # One that was killed starts anew; one that failed too: the disk or the GPU may be free by now.
-        if any("evidence" in event.body for event in grounds.ledger.events(kinds.PILOT_FINISHED)):
+        ended = [event.body for event in grounds.ledger.events(kinds.PILOT_FINISHED) if "evidence" in event.body]
+        if folder.name in {body.get("fingerprint") for body in ended}:
             grounds.ledger.append(kinds.PILOT_REPEATED, {"fingerprint": folder.name})  # its digests hold no longer
         shutil.rmtree(folder, ignore_errors=True)
         spec = grounds.spec(control).write(folder)
