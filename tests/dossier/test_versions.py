@@ -25,7 +25,7 @@ def of_an_earlier_version(dossier: Path, fields: dict[str, tuple[str, ...]]) -> 
             del part["properties"][name]
             part["required"].remove(name)
     _without(document, schema, schema)
-    document["testigo_version"] = "0.0.9"
+    document["testigo_version"] = document["drawn_with"]["testigo"] = "0.0.9"
     (dossier / "dossier.schema.json").write_text(json.dumps(schema), encoding="utf-8")
     (dossier / "dossier.json").write_text(twin.text_of(document), encoding="utf-8")
     sums.write_sums(dossier)

@@ -114,7 +114,7 @@ def differences(claimed: object, found: object, where: str = "", absent: list[st
 
 def _same(claimed: object, found: object) -> bool:
     a, b = real(claimed), real(found)
-    if a is None or b is None:
+    if a is None or b is None or (isinstance(claimed, int) and isinstance(found, int)):
         return claimed == found
     return abs(a - b) <= _TOLERANCE * max(1.0, abs(a), abs(b))
 
