@@ -97,8 +97,8 @@ def _no_comparison(record: Record) -> str:
         return _("no run finished: {states}", states=_states(record))
     if not any(run.n_scored for run in finished):
         return _("the finished runs were not evaluated")
-    if record.amendments and record.ledger.kinds.get("compared"):
-        return _("there is none by what was last amended; `testigo run` makes it")
     if invalid:
         return _("the valid runs were evaluated but not compared; `testigo run` goes on with it")
+    if record.amendments and "comparison" in record.amendments[-1].known:
+        return _("the campaign was amended after its last comparison; `testigo run` compares by what holds now")
     return _("the runs were evaluated but not compared; `testigo run` goes on with it")
