@@ -97,9 +97,10 @@ def test_a_dossier_between_an_amendment_and_the_next_start_shows_no_result_by_th
     place.change({"hypothesis.improve.by": 0.05})
     assert place.testigo("amend", "--json", "--because", "a smaller gain is worth it too").code == 0
     written = place.testigo("dossier", "--json").document
-    assert "comparison: there is none by what was last amended; `testigo run` makes it" in written["missing"], written[
-        "missing"
-    ]
+    assert (
+        "comparison: the campaign was amended after its last comparison; `testigo run` compares by what holds now"
+        in written["missing"]
+    ), written["missing"]
     verified = whole.testigo("verify", dossier, "--no-control", "--json")
     assert verified.document["ok"], verified.document["faults"]
     assert place.testigo("run", "--json").code == 0

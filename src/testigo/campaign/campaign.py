@@ -163,7 +163,8 @@ class Campaign(Section):
     @property
     def as_written(self) -> Mapping[str, Any]:
         """The keys that the file sets, without defaults."""
-        return self._document.data
+        keys: Mapping[str, Any] = self._document.data
+        return keys
 
     @property
     def folder(self) -> Path:

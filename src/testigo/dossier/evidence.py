@@ -72,7 +72,7 @@ def carry(
     shutil.rmtree(into, ignore_errors=True)
     if manifest is not None:
         _write(into / "corpus" / MANIFEST, manifest_text(manifest))
-    places = [("pilot", pilot, OF_THE_PILOT)] if pilot else []
+    places: list[tuple[str, Path, tuple[str, ...]]] = [("pilot", pilot, OF_THE_PILOT)] if pilot else []
     places += [(f"runs/{name}", folder, OF_A_RUN) for name, folder in runs]
     for place, folder, names in places:
         for name in names:

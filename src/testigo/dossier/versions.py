@@ -105,7 +105,7 @@ class _Seen:
 
     def _fields(self, value: dict[str, Any], of: type, where: str) -> None:
         hints, had = get_type_hints(of), self._had(of)
-        own = {one.name for one in fields(of)}  # type: ignore[arg-type]
+        own = {one.name for one in fields(of)}
         for name in sorted(own - value.keys()):
             place, nothing = (f"{where}.{name}" if where else name), _nothing(hints[name])
             if had is None or name in had:

@@ -135,7 +135,7 @@ def _read_back(path: Path, own: Mapping[str, torch.Tensor], header: bytes) -> st
     Each byte is looked at once: compared with what was to be kept, and hashed. A checksum alone would only be held
     against the file.
     """
-    digest, buffer = hashlib.sha256(header), np.empty(_PIECE_BYTES, dtype=np.uint8)
+    digest, buffer = hashlib.sha256(header), memoryview(bytearray(_PIECE_BYTES))
     places = {name: told["data_offsets"] for name, told in json.loads(header[8:]).items() if name != "__metadata__"}
     with path.open("rb") as file:
         if file.read(len(header)) != header or places.keys() != own.keys():
@@ -145,7 +145,7 @@ def _read_back(path: Path, own: Mapping[str, torch.Tensor], header: bytes) -> st
             for at in range(0, bits.size, _PIECE_BYTES):
                 wanted = bits[at : at + _PIECE_BYTES]
                 piece = buffer[: wanted.size]
-                if file.readinto(memoryview(piece)) != wanted.size or not (piece == wanted).all():
+                if file.readinto(piece) != wanted.size or not np.array_equal(np.frombuffer(piece, np.uint8), wanted):
                     return None
                 digest.update(piece)
         return None if file.read(1) else digest.hexdigest()
