@@ -46,7 +46,7 @@ def test_after_a_run_a_change_needs_a_reason(place: Place, monkeypatch: pytest.M
     assert "a smaller gain" in (place.workspace / "dossier" / "index.html").read_text(encoding="utf-8")
     assert len(list((place.workspace / "runs").iterdir())) == 1, "the hypothesis trains nothing anew"
     assert [event.kind for event in place.events()[len(before) :]] == [
-        kinds.CAMPAIGN_AMENDED, kinds.HYPOTHESIS_WEIGHED, kinds.COMPARED, kinds.DOSSIER_WRITTEN,
+        kinds.CAMPAIGN_AMENDED, kinds.HYPOTHESIS_WEIGHED, kinds.PILOT_FINISHED, kinds.COMPARED, kinds.DOSSIER_WRITTEN,
     ]  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def test_another_question_after_a_run_is_told_and_passes_as_an_amendment_alone(
         refused = place.testigo(command, "--json")
         assert refused.code == 2, command
         assert f"question: '{asked}' → 'Does anything come of it?'" in refused.problem["found"]
-        assert "budget: None → {'days': [3" in refused.problem["found"]
+        assert "budget: None → {'currency': None, 'days': [3]" in refused.problem["found"]
     amended = place.testigo("amend", "--json", "--because", "the first wording said too little")
     assert amended.document["changes"]["question"] == [asked, "Does anything come of it?"]
     assert place.testigo("run", "--json").code == 0
