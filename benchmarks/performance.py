@@ -67,9 +67,8 @@ def figures(found: dict[str, Any]) -> list[str]:
     ):
         peers = found.get(case, {}).get("peers", {})
         default = peers.get("trl defaults")
-        others = {key: peer for key, peer in peers.items() if key != "trl defaults"}
-        kind = min(others, key=lambda key: others[key]["ratio"][0], default="best setting")
-        best = others.get(kind)
+        kind = min(peers, key=lambda key: peers[key]["ratio"][0], default="best setting")
+        best = peers.get(kind)
         lines.append(figure(name, "TRL defaults", default and default["ratio"], least))
         lines.append(figure("the same", f"{kind}, the fastest of TRL's", best and best["ratio"], best_least))
         if case == "extraction":
