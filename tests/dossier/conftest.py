@@ -141,7 +141,8 @@ def begin(folder: Path, campaign: Campaign) -> Story:
     story = Story(campaign, workspace)
     with story.ledger() as ledger:
         ledger.append(kinds.WORKSPACE_CREATED, {})
-        ledger.append(kinds.CAMPAIGN_REGISTERED, {"identity": campaign.identity(), "frozen": campaign.canonical()})
+        told = {"identity": campaign.identity(), "frozen": campaign.canonical(), "beside": campaign.promised_beside()}
+        ledger.append(kinds.CAMPAIGN_REGISTERED, told)
     return story
 
 
@@ -415,6 +416,7 @@ def whole_story(folder: Path) -> Story:
                 "changes": {"evaluation.max_new_tokens": [48, 64]},
                 "identity": story.campaign.identity(),
                 "frozen": story.campaign.canonical(),
+                "beside": story.campaign.promised_beside(),
             },
         )
         ledger.append(kinds.NOTE, {"text": "The baseline often writes a sentence before the JSON."})
@@ -457,17 +459,18 @@ def dossier(story: Story) -> Path:
 
 
 def without_digests(story: Story, without: tuple[str, ...] = ()) -> Story:
-    """The same story as an earlier version's ledger tells it: the events keep no digests of evidence.
+    """The same story as an earlier version's ledger tells it: the events keep no digests of evidence, and no question.
 
     Nor do they know some settings of today, named by dotted keys.
     """
     with story.ledger() as ledger:
         events = ledger.events()
+    of_today = ("evidence", "beside")
     for path in story.workspace.root.glob("ledger*"):
         path.unlink()
     with story.ledger() as ledger:
         for event in events:
-            run, body = event.run or "", {name: value for name, value in event.body.items() if name != "evidence"}
+            run, body = event.run or "", {name: value for name, value in event.body.items() if name not in of_today}
             if event.kind in kinds.FREEZES:
                 for key in without:
                     section, _, last = key.rpartition(".")

@@ -117,6 +117,11 @@ def test_a_campaign_file_that_is_not_the_registered_one_is_named_with_what_diffe
         and fault.endswith("(campaign-amended): hypothesis.improve.by: 0.1 → 0.01")
         for fault in faults
     ), faults
+    path.write_text(kept.replace("losing JSON validity", "breaking JSON").replace("[3, 7]", "[30]"), encoding="utf-8")
+    sums.write_sums(dossier)
+    (named,) = [fault for fault in verify_dossier(dossier).faults if fault.startswith("campaign.yaml: is not")]
+    assert "question: Does a rank-16 adapter raise exactly right orders without losing JSON validity? → " in named
+    assert "budget.days: 3, 7 → 30" in named
     path.write_text("campaign: [", encoding="utf-8")
     sums.write_sums(dossier)
     assert any(
