@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from testigo.attach.bench import Bench
 from testigo.attach.rows import IGNORED, SeenRow, places_in_batch
 from testigo.gates.forward import ForwardEvidence
+from testigo.model.bare import bare
 from testigo.model.code import running_code
 from testigo.pilot.numbers import output_dtypes
 
@@ -107,19 +108,14 @@ def _recomputed(bench: Bench, loss: float, paths: Sequence[_Path]) -> float | No
 
 def _shifts(bench: Bench) -> bool:
     """Whether a model of transformers moves labels itself: a causal one, by its class."""
-    name = type(_bare(bench)).__name__
+    name = type(bare(bench.trainer.model)).__name__
     return bool(getattr(bench.trainer, "_loss_shifts_labels", False)) or name.endswith(("ForCausalLM", "LMHeadModel"))
-
-
-def _bare(bench: Bench) -> Any:
-    model = bench.trainer.model
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def _is_plain(bench: Bench) -> bool:
     """Whether the loss is the library's own mean cross-entropy, which nobody changed on purpose."""
     trainer = bench.trainer
-    model = _bare(bench)
+    model = bare(trainer.model)
     text = getattr(model, "config", None)
     return (
         trainer.compute_loss_func is None

@@ -14,6 +14,7 @@ from transformers.loss.loss_utils import LOSS_MAPPING, ForSequenceClassification
 
 from testigo.attach.taps import Taps, trainer_that_calls
 from testigo.gates.trainer_remedies import for_trainers
+from testigo.model.bare import bare
 from testigo.rules import Finding
 from testigo.watch import Watcher
 
@@ -176,7 +177,7 @@ def _n_choices(model: Any, trainer: Any) -> int | None:
     """Tokens or classes, where the loss is the library's own over one of them; None where guessing has another loss."""
     if trainer.compute_loss_func is not None or trainer.label_smoother is not None:
         return None
-    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    inner = bare(model)
     configuration: Any = getattr(inner, "config", None)
     if getattr(trainer, "_loss_shifts_labels", False):
         return getattr(configuration, "vocab_size", None)

@@ -50,8 +50,9 @@ class Terminal(AbstractContextManager["Terminal"]):
     def progress(self, step: str, done: int, of: int, note: str = "") -> None:
         """How far a step is; `of` is 0 while nobody knows. Its end stays as a line.
 
-        What comes before is a bar, or in a plain log a part of the line that comes each minute.
+        What comes before is a bar, or in a plain log its beginning and a part of the line that comes each minute.
         """
+        is_new = step not in self._log
         log = self._log.setdefault(step, _Logged(time.monotonic()))
         if log.is_ended:
             return
@@ -62,6 +63,8 @@ class Terminal(AbstractContextManager["Terminal"]):
         elif sys.stderr.isatty():
             self._bar = self._bar or _Bar()
             self._bar.update(step, done, of, note)
+        elif is_new and not of:
+            self.say(f"{step}: {note or 'begins'}")
         if of:
             log.count(done)
 

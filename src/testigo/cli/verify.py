@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from testigo.cli.output import JsonFlag, ending, print_json, short, show
+from testigo.cli.terminal import Terminal
 from testigo.errors import TestigoError, WorkspaceError
 
 
@@ -52,8 +53,9 @@ def verify(
     why = "--no-control" if no_control else "" if base else base_at_hand(named) if named else "give --base BASE"
     if not why and not trusted and runs_own_code(folder):
         why = "the base brings code of its own: --trust-remote-code lets it run"
-    control = None if why else in_fresh_process(named, trusted=trusted)
-    result = verify_dossier(folder, control=control, without_control=why, key=key)
+    with Terminal() as terminal:
+        control = None if why else in_fresh_process(named, trusted=trusted, reporter=terminal)
+        result = verify_dossier(folder, control=control, without_control=why, key=key)
     if as_json:
         print_json(result.to_json())
     else:

@@ -18,6 +18,7 @@ from transformers import DynamicCache
 
 from testigo.encoding import common_prefix
 from testigo.evaluation.shared_attention import Slots, is_plain, last_logits
+from testigo.model.bare import bare
 from testigo.model.cache import empty_cache, places_of, with_cache
 
 #: How far the logits of the two ways may be apart, relative to the largest, in fp32 and in half precision.
@@ -166,7 +167,7 @@ class _Reader:
 
     def has_slots(self, asked: Sequence[_Asked]) -> bool:
         """Whether slots give the logits of the usual way; tried on one more token of two rows, so never assumed."""
-        inner = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+        inner = bare(self.model)
         if isinstance(self.model, FSDPModule) or not getattr(inner, "_supports_attention_backend", False):
             return False  # the processes of one model go the same way without having to agree on it
         if torch.is_autocast_enabled(self.device.type) or not is_plain(empty_cache(self.model)):

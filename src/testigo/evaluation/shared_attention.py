@@ -15,6 +15,8 @@ import torch
 from transformers import AttentionInterface, DynamicCache
 from transformers.cache_utils import DynamicLayer
 
+from testigo.model.bare import bare
+
 NAME = "testigo_shared_prefix"
 
 
@@ -90,8 +92,7 @@ _CURRENT: list[Slots] = []
 
 @contextmanager
 def _computed_by(model: Any, slots: Slots) -> Iterator[None]:
-    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
-    configuration = inner.config
+    configuration = bare(model).config
     before = configuration._attn_implementation
     _CURRENT.append(slots)
     configuration._attn_implementation = NAME

@@ -10,6 +10,8 @@ from typing import Any
 
 from transformers import DynamicCache
 
+from testigo.model.bare import bare
+
 
 def empty_cache(model: Any) -> DynamicCache:
     """A cache that fits the model's layers."""
@@ -26,8 +28,7 @@ def with_cache(model: Any, cache: DynamicCache) -> dict[str, Any]:
 
     transformers 5.24 renamed `past_key_values` to `cache`, and drops the old name in 5.40.
     """
-    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
-    return {_name_of_cache(inner.__class__.forward): cache, "use_cache": True}
+    return {_name_of_cache(bare(model).__class__.forward): cache, "use_cache": True}
 
 
 @lru_cache

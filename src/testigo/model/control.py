@@ -1,4 +1,7 @@
-"""The check of an export in a fresh process: ``python -m testigo.model.control FOLDER --base REF`` prints JSON."""
+"""The check of an export in a fresh process: ``python -m testigo.model.control FOLDER --base REF`` prints JSON.
+
+Each line but the last says how many control inputs are answered; the last is the answer.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,12 @@ from testigo.model.base import locate
 from testigo.model.export import load_export, read_record
 from testigo.model.load import load_processor
 from testigo.model.quantised import on_device
-from testigo.model.reproduction import ControlInput, Reproduction, reproduce, reproduce_classes
+from testigo.model.reproduction import ControlInput, OnInput, Reproduction, reproduce, reproduce_classes, unheard
 
 
-def check_export(folder: Path, base: str, *, relative_to: Path = Path(), trusted: bool = False) -> Reproduction:
+def check_export(
+    folder: Path, base: str, *, relative_to: Path = Path(), trusted: bool = False, on_input: OnInput = unheard
+) -> Reproduction:
     """Load an export on its base and reproduce its control inputs.
 
     Raises
@@ -34,8 +39,13 @@ def check_export(folder: Path, base: str, *, relative_to: Path = Path(), trusted
     inputs = [ControlInput.from_json(plain) for plain in kept["control_inputs"]]
     if "head" in kept:
         processor = load_processor(folder, trusted=trusted) if kept["head"]["reads"] == "image" else None
-        return reproduce_classes(model, inputs, processor)
-    return reproduce(model, inputs, stop_ids=kept["stop_ids"], max_new_tokens=kept["max_new_tokens"])
+        return reproduce_classes(model, inputs, processor, on_input)
+    stop_ids, limit = kept["stop_ids"], kept["max_new_tokens"]
+    return reproduce(model, inputs, stop_ids=stop_ids, max_new_tokens=limit, on_input=on_input)
+
+
+def _tell(done: int, of: int) -> None:
+    print(json.dumps({"done": done, "of": of}), flush=True)
 
 
 def main(arguments: list[str]) -> int:
@@ -46,7 +56,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--trust-remote-code", action="store_true", dest="trusted")
     options = parser.parse_args(arguments)
     try:
-        result = check_export(options.folder, options.base, trusted=options.trusted)
+        result = check_export(options.folder, options.base, trusted=options.trusted, on_input=_tell)
     except VerificationFailed as error:
         print(json.dumps({"ok": False, "outputs_equal": 0, "control_rows": 0, "faults": [str(error)]}))
         return error.exit_code

@@ -40,6 +40,7 @@ def export(
     stop_ids: Sequence[int] = (),
     max_new_tokens: int = 0,
     merged: bool = False,
+    on_input: reproduction.OnInput = reproduction.unheard,
 ) -> dict[str, Any]:
     """Write an export whole or not at all, bound to its base by name, revision and digest. Returns its record.
 
@@ -50,6 +51,8 @@ def export(
         before a class head of images pictures.
     merged
         Whether an adapter is merged into the weights of its base first; the record keeps the digest of both.
+    on_input
+        Hears how many control inputs are answered.
 
     Raises
     ------
@@ -86,9 +89,11 @@ def export(
             action="name another folder; an old adapter is never overwritten",
         )
     if loaded.head:
-        inputs = reproduction.record_classes(model, prompts, loaded.processor)
+        inputs = reproduction.record_classes(model, prompts, loaded.processor, on_input)
     else:
-        inputs = reproduction.record(model, prompts, stop_ids=stop_ids, max_new_tokens=max_new_tokens)
+        inputs = reproduction.record(
+            model, prompts, stop_ids=stop_ids, max_new_tokens=max_new_tokens, on_input=on_input
+        )
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(aside, ignore_errors=True)

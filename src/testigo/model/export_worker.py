@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,13 @@ class ExportSpec:
         return path
 
 
-def run(spec: ExportSpec) -> None:
-    """Load, export, and tell what was written."""
+def progress_of(spec: Path) -> Path:
+    """The small file in which the process of a spec tells how far it is."""
+    return spec.with_name(f"{spec.stem}-progress.json")
+
+
+def run(spec: ExportSpec, progress: Path) -> None:
+    """Load and export; `progress` gets how many control inputs are answered."""
     from testigo.encoding import Encoder
     from testigo.model.encoder import control_input, encoder_of
     from testigo.model.export import export
@@ -54,24 +60,23 @@ def run(spec: ExportSpec) -> None:
     encoder = encoder_of(settings, loaded, corpus.folder)
     rows = {row.id: row for row in corpus.rows("validation")}
     prompts = {row_id: control_input(encoder, rows[row_id]) for row_id in spec.control_rows}
-    if not isinstance(encoder, Encoder):
-        export(model, loaded, Path(spec.out), prompts=prompts, merged=spec.merged)
-        return
-    export(
-        model,
-        loaded,
-        Path(spec.out),
-        prompts=prompts,
-        stop_ids=encoder.frame.stop_ids,
-        max_new_tokens=settings.evaluation.max_new_tokens,
-        merged=spec.merged,
-    )
+    written: dict[str, Any] = {}
+    if isinstance(encoder, Encoder):
+        written = {"stop_ids": encoder.frame.stop_ids, "max_new_tokens": settings.evaluation.max_new_tokens}
+
+    def on_input(done: int, of: int) -> None:
+        with suppress(OSError):  # a full disk is told where the export itself is written
+            progress.write_text(json.dumps({"done": done, "of": of}), encoding="utf-8")
+
+    export(model, loaded, Path(spec.out), prompts=prompts, merged=spec.merged, on_input=on_input, **written)
 
 
 def main(arguments: list[str]) -> int:
     """Export one spec; a user's error is one JSON line on standard error."""
     end_with_starter()
-    return exit_code_of(lambda: run(ExportSpec(**json.loads(Path(arguments[0]).read_text(encoding="utf-8")))))
+    spec = Path(arguments[0])
+    wanted = ExportSpec(**json.loads(spec.read_text(encoding="utf-8")))
+    return exit_code_of(lambda: run(wanted, progress_of(spec)))
 
 
 if __name__ == "__main__":

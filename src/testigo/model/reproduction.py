@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 N_LOGITS = 8
+T = TypeVar("T")
+OnInput = Callable[[int, int], object]
+"""Hears how many control inputs are answered, of how many."""
+
+
+def unheard(done: int, of: int) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True)
@@ -62,31 +69,55 @@ class Reproduction:
 
 
 def record(
-    model: Any, prompts: Mapping[str, Sequence[int]], *, stop_ids: Sequence[int], max_new_tokens: int
+    model: Any,
+    prompts: Mapping[str, Sequence[int]],
+    *,
+    stop_ids: Sequence[int],
+    max_new_tokens: int,
+    on_input: OnInput = unheard,
 ) -> tuple[ControlInput, ...]:
     """Greedy outputs, one prompt at a time, by row id."""
     model.eval()
-    return tuple(_answer(model, row, tuple(ids), set(stop_ids), max_new_tokens) for row, ids in prompts.items())
+    stops = set(stop_ids)
+    return tuple(_answer(model, row, tuple(ids), stops, max_new_tokens) for row, ids in _told(prompts, on_input))
 
 
 def reproduce(
-    model: Any, recorded: Sequence[ControlInput], *, stop_ids: Sequence[int], max_new_tokens: int
+    model: Any,
+    recorded: Sequence[ControlInput],
+    *,
+    stop_ids: Sequence[int],
+    max_new_tokens: int,
+    on_input: OnInput = unheard,
 ) -> Reproduction:
     """Run recorded control inputs again. Outputs must be equal token for token; the logits' error is relative."""
-    again = record(model, {c.row: c.prompt_ids for c in recorded}, stop_ids=stop_ids, max_new_tokens=max_new_tokens)
+    prompts = {c.row: c.prompt_ids for c in recorded}
+    again = record(model, prompts, stop_ids=stop_ids, max_new_tokens=max_new_tokens, on_input=on_input)
     return compared(recorded, again)
 
 
-def record_classes(model: Any, inputs: Mapping[str, Sequence[int] | Image], processor: Any) -> tuple[ControlInput, ...]:
+def record_classes(
+    model: Any, inputs: Mapping[str, Sequence[int] | Image], processor: Any, on_input: OnInput = unheard
+) -> tuple[ControlInput, ...]:
     """The class of each text (ids) or image, one at a time, by row id."""
     model.eval()
-    return tuple(_class_of(model, row, given, processor) for row, given in inputs.items())
+    return tuple(_class_of(model, row, given, processor) for row, given in _told(inputs, on_input))
 
 
-def reproduce_classes(model: Any, recorded: Sequence[ControlInput], processor: Any) -> Reproduction:
+def reproduce_classes(
+    model: Any, recorded: Sequence[ControlInput], processor: Any, on_input: OnInput = unheard
+) -> Reproduction:
     """Run recorded control inputs again. Classes must be equal; the logits' error is relative."""
     inputs = {c.row: _opened(c.image) if c.image else c.prompt_ids for c in recorded}
-    return compared(recorded, record_classes(model, inputs, processor))
+    return compared(recorded, record_classes(model, inputs, processor, on_input))
+
+
+def _told(inputs: Mapping[str, T], on_input: OnInput) -> Iterator[tuple[str, T]]:
+    """Each input, once the one before it is answered."""
+    for n_done, one in enumerate(inputs.items()):
+        on_input(n_done, len(inputs))
+        yield one
+    on_input(len(inputs), len(inputs))
 
 
 def compared(recorded: Sequence[ControlInput], again: Sequence[ControlInput]) -> Reproduction:

@@ -15,6 +15,8 @@ from torch.distributed.fsdp import FSDPModule
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
+from testigo.model.bare import bare
+
 #: The most logits that are held at once, in fp32 [bytes].
 LOGITS_BYTES = 16 * 2**20
 
@@ -33,7 +35,7 @@ def streamed_losses(
     places
         (S,) places whose next token is a target.
     """
-    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    inner = bare(model)
     read = _read(model, inner.get_decoder(), inputs | {"logits_to_keep": places[:0]})
     hidden = read.last_hidden_state[0, places]  # (S, hidden)
     head = _head_of(inner, read)
@@ -68,7 +70,7 @@ def _read(model: Any, decoder: Any, inputs: dict[str, Any]) -> Any:
 
 def can_stream(model: Any) -> bool:
     """Sharded weights are gathered by the whole model's own call, and by no part of it."""
-    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    inner = bare(model)
     return not isinstance(model, FSDPModule) and not isinstance(inner, FSDPModule) and hasattr(inner, "get_decoder")
 
 

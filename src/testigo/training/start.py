@@ -141,9 +141,19 @@ def _listener(folder: Path, n_updates: int, reporter: Reporter) -> Callable[[], 
 
 
 def follow(
-    module: str, spec: Path, *, progress: Path, step: str, reporter: Reporter, placement: Placement = HERE
+    module: str,
+    spec: Path,
+    *,
+    progress: Path,
+    step: str,
+    reporter: Reporter,
+    placement: Placement = HERE,
+    log: Path | None = None,
 ) -> Work[None]:
-    """Run another worker to its end; `progress` is the small file in which it tells how far it is."""
+    """Run another worker to its end; `progress` is the small file in which it tells how far it is.
+
+    What it prints goes to `log`, or else to a file log.txt beside its spec.
+    """
     progress.unlink(missing_ok=True)  # what an earlier worker told
 
     def listen() -> None:
@@ -157,7 +167,7 @@ def follow(
     reporter.progress(step, 0, 0, "the model is loaded")
     waits = Heard(spec.parent, reporter.say)
     try:
-        worker = launchers.start(placement, module, str(spec), log=spec.with_name("log.txt"), on_start=_unheard)
+        worker = launchers.start(placement, module, str(spec), log=log or spec.with_name("log.txt"), on_start=_unheard)
         yield from _heard(worker, listen, waits)
     finally:
         reporter.ended(step)
