@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from testigo.errors import GateFailed, Problem
 from testigo.gates.catalogue import promise_of
-from testigo.rules import Finding, NotChecked, Passed, Verdict
+from testigo.gates.measured import NOT_MEASURED
+from testigo.rules import Finding, NotChecked, Passed, Verdict, by_reason
 
 _WIDTH = 80
 
@@ -104,11 +105,10 @@ class Report:
 
     def _reasons(self) -> dict[str, list[str]]:
         """Codes by reason; what a Trainer does not show is one reason here, and told one by one in `not_checked`."""
-        reasons: dict[str, list[str]] = {}
-        for one in self.not_checked:
-            why = "not to be seen on this Trainer" if one.why.endswith(" was not measured") else one.why
-            reasons.setdefault(why, []).append(one.code)
-        return reasons
+        unseen = "not to be seen on this Trainer"
+        return by_reason(
+            replace(one, why=unseen) if one.why.startswith(NOT_MEASURED) else one for one in self.not_checked
+        )
 
 
 def _wrapped(text: str, start: str) -> list[str]:

@@ -10,6 +10,7 @@ import typer
 
 from testigo.cli.findings import print_verdict
 from testigo.cli.output import JsonFlag, ending, print_json, short, show, show_table
+from testigo.counting import counted
 
 if TYPE_CHECKING:
     from testigo.watch.logs import Log
@@ -61,7 +62,7 @@ def diagnose(
         if verdict.findings and not _is_of_a_trainer(log) and log.path.name != "steps.jsonl":
             show(_WORDS, style="dim")
     ending(
-        checked=f"{len(log.updates)} training losses and {log.n_validations} validations of {short(log.path)}",
+        checked=f"{_lines(log)} and {counted(log.n_validations, 'validation')} of {short(log.path)}",
         not_checked="rows, tokens, weights and outputs, which a log does not hold",
         next_command=f"testigo explain {verdict.findings[0].code}" if verdict.findings else "testigo explain",
     )
@@ -78,7 +79,7 @@ def _document(log: Log) -> dict[str, Any]:
     return {
         "source": log.source,
         "path": str(log.path),
-        "updates": len(updates),
+        "lines": len(updates),
         "first_update": updates[0] if updates else None,
         "last_update": updates[-1] if updates else None,
         "validations": log.n_validations,
@@ -87,10 +88,16 @@ def _document(log: Log) -> dict[str, Any]:
     }
 
 
+def _lines(log: Log) -> str:
+    return counted(len(log.updates), "training loss", "training losses")
+
+
 def _print_log(log: Log) -> None:
     updates = log.updates
     span = f", updates {updates[0]} to {updates[-1]}" if updates else ""
-    show(f"{log.source}: {len(updates)} training losses{span}; {log.n_validations} validations", style="bold")
+    show(f"{log.source}: {_lines(log)}{span}; {counted(log.n_validations, 'validation')}", style="bold")
+    if updates and updates[-1] - updates[0] >= len(updates):
+        show("Not every update is in this log: what is said of so many updates is said of so many lines.", style="dim")
     show_table(("read as", "column"), [(word, name) for word, name in log.columns.items()])
     if log.ignored:
         more = f" and {len(log.ignored) - 8} more" if len(log.ignored) > 8 else ""

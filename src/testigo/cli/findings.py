@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from testigo.cli.output import show, show_part
-from testigo.rules import DOES_NOT_APPLY
+from testigo.rules import DOES_NOT_APPLY, by_reason
 from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def print_verdict(verdict: Verdict) -> None:
             show_part("  rows:     ", f"{', '.join(map(in_one_line, finding.rows[:_SHOWN_ROWS]))}{more}")
         show_part("  do:       ", finding.remedy)
     show(f"{len(verdict.passed)} rules passed, {len(verdict.findings)} found something.")
-    if verdict.blind:
-        show_part("could not be checked: ", ", ".join(skipped.code for skipped in verdict.blind))
-    for why, n in Counter(skipped.why for skipped in verdict.not_checked if not skipped.applies).items():
-        show_part("do not apply: ", f"{n} rules; {why.removeprefix(DOES_NOT_APPLY)}")
+    for why, codes in by_reason(verdict.blind).items():
+        show_part("could not be checked: ", f"{', '.join(codes)}: {why}")
+    for why, codes in by_reason(skipped for skipped in verdict.not_checked if not skipped.applies).items():
+        show_part("do not apply: ", f"{', '.join(codes)}: {why.removeprefix(DOES_NOT_APPLY)}")

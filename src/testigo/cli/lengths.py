@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from testigo.cli.output import print_json, show, show_table
+from testigo.counting import counted
 from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
@@ -67,6 +68,6 @@ def _touched(lengths: Lengths) -> None:
         if ids:
             more = f" and {len(ids) - _NAMED_IDS} more (--json names all)" if len(ids) > _NAMED_IDS else ""
             names = ", ".join(map(in_one_line, ids[:_NAMED_IDS]))
-            show(f"{split}, {state}: {wording.counted(len(ids), 'row')}: {names}{more}", "yellow")
+            show(f"{split}, {state}: {counted(len(ids), 'row')}: {names}{more}", "yellow")
     if not any(ids for _, _, ids in every):
         show("Every row is kept whole.")

@@ -13,6 +13,7 @@ from testigo.cli.lengths import show_lengths
 from testigo.cli.opening import opened
 from testigo.cli.output import CampaignPath, JsonFlag, LedgerFlag, WorkspaceFlag, ending, named, print_json, say, short
 from testigo.cli.output import show as write
+from testigo.counting import counted
 from testigo.errors import DataError, WorkspaceError
 from testigo.signs import in_one_line
 
@@ -266,7 +267,6 @@ def _refuse_images(material: Material, option: str) -> None:
 def _microbatch(material: Material, asked: _Asked) -> None:
     from testigo.cli.tokens import print_pack, screen
     from testigo.inspection.sights import first_microbatch
-    from testigo.inspection.wording import counted
 
     _refuse_images(material, "--microbatch")
     seed = material.campaign.seeds[0]

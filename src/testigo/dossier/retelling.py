@@ -189,7 +189,11 @@ PATTERNS = (
 )
 """Texts with a place for what varies: `n` and `m` are whole numbers, `x` is any number, the others are words."""
 
-WHY = (later("no {record} was collected"), later("its premise {code} does not hold"))
+WHY = (
+    later("no {record} was collected"),
+    later("its premise {code} does not hold"),
+    later("its premise {code} could not be checked"),
+)
 """Why a rule could not be checked, whatever the rule."""
 
 _LEFT_OUT = re.compile(r"(?<=\[…)([\d,]+) characters left out(?=…\])")

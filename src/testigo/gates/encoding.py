@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from testigo.counting import counted
 from testigo.gates.data import DataEvidence
 from testigo.gates.measured import names, need, no_row
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
@@ -160,7 +161,7 @@ def begin_of_text_once(evidence: DataEvidence) -> Finding | Passed:
     expected = need(evidence.bos_expected, "the expected number of begin-of-text tokens")
     wrong = {count: n for count, n in counts.items() if int(count) != expected and n > 0}
     if wrong:
-        seen = ", ".join(f"{n} rows have {count}" for count, n in sorted(wrong.items()))
+        seen = ", ".join(f"{counted(n, 'row')} with {count}" for count, n in sorted(wrong.items()))
         return found(f"{seen}; expected {expected} begin-of-text tokens in front")
     return passed(f"all {sum(counts.values())} rows have {expected} begin-of-text tokens in front")
 
@@ -205,9 +206,10 @@ def long_rows_are_declared(evidence: DataEvidence) -> Finding | Passed:
     """
     rows = need(evidence.too_long, "row lengths")
     most = f" {evidence.maximum_length} tokens" if evidence.maximum_length else " the maximum length"
+    seen = f"{counted(len(rows), 'row is', 'rows are')} longer than{most}"
     if rows and evidence.longer in (None, "refuse"):
-        return found(f"{len(rows)} rows are longer than{most}: {names(rows)}", rows=rows)
-    return passed(f"{len(rows)} rows are longer than{most}" + (f"; declared: {evidence.longer}" if rows else ""))
+        return found(f"{seen}: {names(rows)}", rows=rows)
+    return passed(seen + (f"; declared: {evidence.longer}" if rows else ""))
 
 
 @rule("E113", "target-truncated", "stop", phase="data")
@@ -223,7 +225,7 @@ def targets_are_not_cut(evidence: DataEvidence) -> Finding | Passed:
     """
     rows = need(evidence.truncated_target, "cut targets")
     if rows and evidence.longer != "truncate":
-        return found(f"{len(rows)} rows have their expected output cut: {names(rows)}", rows=rows)
+        return found(f"the expected output of {counted(len(rows), 'row')} is cut: {names(rows)}", rows=rows)
     return passed(f"{len(rows)} expected outputs are cut" + ("; declared: truncate" if rows else ""))
 
 
@@ -240,8 +242,8 @@ def drops_are_declared(evidence: DataEvidence) -> Finding | Passed:
     """
     rows = need(evidence.dropped, "dropped rows")
     if rows and evidence.longer != "drop":
-        return found(f"{len(rows)} rows were dropped without being declared: {names(rows)}", rows=rows)
-    return passed(f"{len(rows)} rows dropped" + ("; declared: drop" if rows else ""))
+        return found(f"{counted(len(rows), 'row')} dropped without being declared: {names(rows)}", rows=rows)
+    return passed(f"{counted(len(rows), 'row')} dropped" + ("; declared: drop" if rows else ""))
 
 
 @rule("E115", "many-rows-lost", "warn", phase="data")

@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from testigo.counting import counted
 from testigo.rules import CannotCheck, Finding, Passed, found, passed
 
 T = TypeVar("T")
+NOT_MEASURED = "not measured: "
+"""How the reason of a rule begins whose evidence was not collected."""
 
 #: Relative spacing of numbers of each precision (machine epsilon): 2^-23, 2^-10, 2^-7. Source: IEEE 754-2019 for
 #: fp32 and fp16; "BFLOAT16 - hardware numerics definition", Intel 2018, for bf16.
@@ -18,7 +21,7 @@ EPSILON = {"fp64": 2.0**-52, "fp32": 2.0**-23, "fp16": 2.0**-10, "bf16": 2.0**-7
 def need(value: T | None, what: str) -> T:
     """The value, or `CannotCheck` with the words of what was not measured."""
     if value is None:
-        raise CannotCheck(f"{what} was not measured")
+        raise CannotCheck(f"{NOT_MEASURED}{what}")
     return value
 
 
@@ -51,8 +54,8 @@ def no_row(rows: Sequence[str] | None, what: str, fault: str, good: str, total: 
     rows = need(rows, what)
     if not rows:
         return passed(good)
-    of = f" of {total}" if total else ""
-    return found(f"{len(rows)}{of} row{'s' if len(rows) != 1 or total else ''} {fault}: {names(rows)}", rows=rows)
+    seen = f"{len(rows)} of {total} rows" if total else counted(len(rows), "row")
+    return found(f"{seen} {fault}: {names(rows)}", rows=rows)
 
 
 def at_most(value: float | None, limit: float, what: str) -> Finding | Passed:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from testigo.gates.measured import names, need
-from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
+from testigo.rules import DOES_NOT_APPLY, CannotCheck, Finding, Passed, found, passed, rule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,7 @@ def resume_is_within_tolerance(evidence: ResumeEvidence, nats: float = 0.01) -> 
     the change by one other row and above rounding in bf16 over a few updates.
     """
     if need(evidence.device, "the device").startswith("cpu"):
-        raise CannotCheck("this ran on a CPU; R105 judges it")
+        raise CannotCheck(f"{DOES_NOT_APPLY}this ran on a CPU; R105 judges it")
     grade = need(evidence.grade, "the grade of the resume")
     if grade == "bit for bit":
         return passed("bit for bit")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from testigo.counting import counted
 from testigo.gates.data import DataEvidence
 from testigo.gates.measured import names, need
-from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
+from testigo.rules import Finding, Passed, found, passed, rule
 
 
 @rule("E120", "mark-in-input", "warn", phase="data")
@@ -150,10 +151,8 @@ def prompts_hold_every_message(evidence: DataEvidence) -> Finding | Passed:
 
 
 def _no_pair(pairs: Sequence[tuple[str, str]] | None, what: str, fault: str, good: str) -> Finding | Passed:
-    if pairs is None:
-        raise CannotCheck(f"{what} was not measured")
+    pairs = need(pairs, what)
     if not pairs:
         return passed(good)
     seen = names((f"{row}: {what_was_seen}" for row, what_was_seen in pairs), 3)
-    where = f"{len(pairs)} row{'s' if len(pairs) != 1 else ''}"
-    return found(f"in {where} {fault}: {seen}", rows=[row for row, _ in pairs])
+    return found(f"in {counted(len(pairs), 'row')} {fault}: {seen}", rows=[row for row, _ in pairs])

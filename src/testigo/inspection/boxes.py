@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup, escape
 
+from testigo.counting import counted
 from testigo.inspection import wording
 from testigo.inspection.letters import LINE_END, shown_lines
 from testigo.inspection.seen import SeenToken, Segment
@@ -50,7 +51,7 @@ def boxes(
 
 def _head(segment: Segment) -> str:
     if segment.number == -1:
-        return f"padding, segment −1: {wording.counted(len(segment.tokens), 'place')}"
+        return f"padding, segment −1: {counted(len(segment.tokens), 'place')}"
     first, last = segment.tokens[0], segment.tokens[-1]
     of = "shared prefix" if segment.number == 0 else f"row {shown_lines(segment.row_id)}"
     return (
@@ -83,7 +84,7 @@ def _items(tokens: Sequence[SeenToken], losses: dict[int, float | None], at_most
     if tail:
         gap = tokens[head : len(tokens) - tail]
         counting = sum(token.counts for token in gap)
-        what = f"… {wording.counted(len(gap), 'token')} left out, {counting} of them count …"
+        what = f"… {counted(len(gap), 'token')} left out, {counting} of them count …"
         yield Markup('<li class="gap" data-n="{}">{}').format(len(gap), what)
         for token in tokens[len(tokens) - tail :]:
             yield _box(token, losses.get(token.place))

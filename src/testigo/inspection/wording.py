@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from testigo.counting import counted
+
 if TYPE_CHECKING:
     from testigo.inspection.seen import SeenRow, Segment
 
@@ -138,8 +140,3 @@ def attention(segment: Segment) -> str:
     if not before:
         return own
     return f"places {ranges(before)}, and {own}"
-
-
-def counted(n: int, one: str, many: str | None = None) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -21,7 +21,7 @@ The docstring is what ``testigo explain E102``, the page, the report and the ref
 
 from __future__ import annotations
 
-from testigo.rules.judge import Verdict, judge
+from testigo.rules.judge import Verdict, by_reason, judge
 from testigo.rules.loading import collect, load_user_rules
 from testigo.rules.rule import (
     DOES_NOT_APPLY,
@@ -45,6 +45,7 @@ __all__ = [
     "Rule",
     "Severity",
     "Verdict",
+    "by_reason",
     "collect",
     "found",
     "judge",

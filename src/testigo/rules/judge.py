@@ -9,6 +9,16 @@ from typing import Any
 
 from testigo.rules.rule import CannotCheck, Finding, NotChecked, Passed, Rule
 
+_FAILED, _UNKNOWN = "does not hold", "could not be checked"
+
+
+def by_reason(skipped: Iterable[NotChecked]) -> dict[str, list[str]]:
+    """Why rules could not look -> the codes of those that could not for this reason, in their order."""
+    reasons: dict[str, list[str]] = {}
+    for one in skipped:
+        reasons.setdefault(one.why, []).append(one.code)
+    return reasons
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -69,30 +79,32 @@ def judge(
     findings: list[Finding] = []
     passes: list[Passed] = []
     skipped: list[NotChecked] = []
-    bad: set[str] = set()
+    bad: dict[str, str] = {}
     for rule in _in_order(tuple(rules)):
-        unmet = [code for code in rule.requires if code in bad]
+        unmet = {code: bad[code] for code in rule.requires if code in bad}
         own = [record for record in records if isinstance(record, rule.evidence)]
         if unmet:
-            skipped.append(NotChecked(rule.code, f"its premise {', '.join(unmet)} does not hold"))
-            bad.add(rule.code)
+            how = min(unmet.values(), key=(_FAILED, _UNKNOWN).index)
+            codes = ", ".join(code for code, own in unmet.items() if own == how)
+            skipped.append(NotChecked(rule.code, f"its premise {codes} {how}"))
+            bad[rule.code] = _UNKNOWN
             continue
         if not own:
             skipped.append(NotChecked(rule.code, f"no {rule.evidence.__name__} was collected"))
-            bad.add(rule.code)
+            bad[rule.code] = _UNKNOWN
             continue
         for record in own:
             try:
                 outcome = rule(record, **limits.get(rule.code, {}))
             except CannotCheck as reason:
                 skipped.append(NotChecked(rule.code, str(reason)))
-                bad.add(rule.code)
+                bad[rule.code] = _UNKNOWN
                 continue
             if isinstance(outcome, Passed):
                 passes.append(outcome)
             else:
                 findings.append(outcome)
-                bad.add(rule.code)
+                bad[rule.code] = _FAILED
     return Verdict(tuple(findings), tuple(passes), tuple(skipped), dict(waivers or {}))
 
 

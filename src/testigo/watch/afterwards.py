@@ -41,7 +41,7 @@ def diagnose(
     for step in log.steps:
         for finding in watcher.feed(step):
             if finding.code not in known and finding.code not in passing:
-                seen = f"{finding.observed}; seen at update {int(step['update'])}, not at the end"
+                seen = f"{finding.observed}; this was so at update {int(step['update'])}, and is not so at the end"
                 passing[finding.code] = replace(finding, observed=seen)
     findings = sorted((*whole.findings, *passing.values()), key=lambda f: (_ORDER[f.severity], f.code))
     return replace(

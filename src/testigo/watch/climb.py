@@ -23,7 +23,7 @@ def loss_does_not_climb(curve: Curve, spreads: float = 6.0, share: float = 0.25,
     losses = curve.taken_losses
     blocks = block_levels(losses, block)
     if len(blocks) < 3:
-        raise CannotCheck(f"fewer than {3 * block} updates were taken")
+        raise CannotCheck(f"fewer than {3 * block} losses")
     best, now = float(blocks[:-1].min()), float(blocks[-1])
     band = max(spreads * noise(losses[:-block][-400:]), share * abs(best))
     seen = f"best block of {block} updates has loss {best:.3f}, the last {now:.3f} (band {band:.3f})"

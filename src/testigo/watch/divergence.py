@@ -22,7 +22,7 @@ def loss_does_not_run_away(curve: Curve, spreads: float = 6.0, share: float = 0.
     """
     losses = curve.taken_losses
     if len(losses) < 20:
-        raise CannotCheck("fewer than 20 updates were taken")
+        raise CannotCheck("fewer than 20 losses")
     start, now = level(losses[:10]), level(losses[-10:])
     band = max(spreads * noise(losses[:-10][-200:]), share * abs(start))
     seen = f"loss {start:.3f} at first, {now:.3f} over the last ten updates (band {band:.3f})"

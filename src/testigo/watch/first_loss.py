@@ -28,7 +28,7 @@ def first_loss_is_near_the_base(curve: Curve, nats: float = 0.5, share: float = 
         raise CannotCheck("the first updates were judged before")
     first = curve.losses[:5][curve.taken[:5]]
     if len(first) < 5:
-        raise CannotCheck("fewer than five updates were taken")
+        raise CannotCheck("fewer than five losses")
     limit = curve.base_loss + nats + share * abs(curve.base_loss) + 4 * noise(first) / math.sqrt(5)
     seen = f"the first five updates have loss {level(first):.3f}, the base {curve.base_loss:.3f} (limit {limit:.3f})"
     return found(seen) if level(first) > limit else passed(seen)

@@ -29,12 +29,12 @@ def updates_are_more_than_noise(
     """
     losses = curve.taken_losses
     if len(losses) < at_least or curve.updates[-1] < (curve.n_planned or 0) / 3:
-        raise CannotCheck(f"{len(losses)} updates are too few to tell noise from progress")
+        raise CannotCheck(f"{len(losses)} losses are too few to tell noise from progress")
     sigma, usual = curve.loss_noise, level(losses)
     measured = curve.measured_norms
     positive = measured[measured > 0]
     scatter = spread(np.log(positive)) if len(positive) >= at_least else float("inf")
     fall, error = curve.loss_fall
-    seen = f"losses scatter by {sigma:.3g} around {usual:.3g}; fall {fall:.3g} ± {error:.2g} over {len(losses)} updates"
+    seen = f"losses scatter by {sigma:.3g} around {usual:.3g}; fall {fall:.3g} ± {error:.2g} over {len(losses)} losses"
     hidden = sigma > share * abs(usual) and scatter > norms and fall <= 2 * error
     return found(seen) if hidden else passed(seen)

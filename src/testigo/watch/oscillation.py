@@ -65,7 +65,7 @@ def _last_in_a_row(curve: Curve, updates: int) -> tuple[Numbers, Numbers]:
     taken = curve.taken
     losses, numbers = curve.taken_losses[-updates:], curve.updates[taken][-updates:]
     if len(losses) < updates:
-        raise CannotCheck(f"fewer than {updates} updates were taken")
+        raise CannotCheck(f"fewer than {updates} losses")
     distances = numbers[1:] - numbers[:-1]
     if distances.max() > distances.min():
         raise CannotCheck("the last updates are not in a row")

@@ -31,7 +31,7 @@ def loss_moves(curve: Curve, share: float = 0.04, at_least: int = 60, learned: f
     planned = curve.n_planned
     early = len(after) < 2 * at_least if planned is None else len(curve) == 0 or curve.updates[-1] < planned / 3
     if len(after) < at_least or early:
-        raise CannotCheck(f"{len(after)} updates since warm-up are too few to say")
+        raise CannotCheck(f"{len(after)} losses since warm-up are too few to say")
     sigma = curve.loss_noise
     start, now = level(losses[:5]), level(losses[-max(20, len(losses) // 3) :])
     fall, error = curve.loss_fall
@@ -39,7 +39,7 @@ def loss_moves(curve: Curve, share: float = 0.04, at_least: int = 60, learned: f
         raise CannotCheck(f"{len(losses)} losses are too noisy to see a fall of {share:.0%}")
     bound = fall + 3 * error
     fell = start - now > max(share * abs(start), 3 * 1.25 * sigma / np.sqrt(5))
-    seen = f"loss {start:.3f} at first, {now:.3f} lately; fall at most {bound:.3f} over {len(losses)} updates"
+    seen = f"loss {start:.3f} at first, {now:.3f} lately; fall at most {bound:.3f} over {len(losses)} losses"
     flat = -share * abs(start) - 3 * error < fall <= 2 * error and spread(losses) < 2 * sigma + share * abs(start)
     stuck = flat and bound < share * abs(start) and not fell and now > learned
     return found(seen) if stuck else passed(seen)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from testigo.counting import counted
 from testigo.rules import CannotCheck, Finding, Passed, found, passed, rule
 from testigo.watch.curve import Curve
 from testigo.watch.robust import Numbers, level, row_levels, spread
@@ -39,7 +40,7 @@ def losses_do_not_spike(curve: Curve, spreads: float = 6.0, share: float = 0.2, 
     taken = curve.taken
     losses, updates, sizes = curve.taken_losses, curve.updates[taken], curve.supervised_tokens[taken]
     if len(losses) <= _FIRST:
-        raise CannotCheck(f"fewer than {_FIRST + 1} updates were taken")
+        raise CannotCheck(f"fewer than {_FIRST + 1} losses")
     new = max(_FIRST, int(updates.searchsorted(curve.since, side="right")))
     spikes: dict[int, float] = {}
     for i in _candidates(losses, share, new, again=2 if curve.row_losses else 0):
@@ -47,11 +48,11 @@ def losses_do_not_spike(curve: Curve, spreads: float = 6.0, share: float = 0.2, 
         if len(among) > 10 and _is_spike(losses[among], sizes[among], spreads):
             spikes[i] = level(losses[among][-_LEVEL - 1 : -1])
     if not spikes:
-        return passed(f"no spike in {len(losses)} updates")
+        return passed(f"no spike in {len(losses)} losses")
     worst = max(spikes, key=lambda i: float(losses[i]))
     usual = spikes[worst]
     update = int(updates[worst])
-    seen = f"update {update}: loss {losses[worst]:.3f} where {usual:.3f} is usual ({len(spikes)} spikes)"
+    seen = f"update {update}: loss {losses[worst]:.3f} where {usual:.3f} is usual ({counted(len(spikes), 'spike')})"
     rows, tested = _blame(curve.row_losses.get(update, {}), float(losses[worst]), usual)
     return found(f"{seen}{tested}", rows=rows or curve.rows.get(update, ()), remedy=_REMEDY if tested else "")
 
@@ -119,6 +120,5 @@ def _blame(by_row: Mapping[str, float], loss: float, usual: float, most: int = 3
     for n in range(1, len(worst) + 1):
         others = [value for row, value in by_row.items() if row not in worst[:n]]
         if len(others) > n and abs(float(np.mean(others)) - usual) < 0.25 * (loss - usual):
-            named = f"{n} row{'s' if n > 1 else ''}"
-            return tuple(worst[:n]), f"; without {named} its other {len(others)} rows have {np.mean(others):.3f}"
+            return tuple(worst[:n]), f"; without {counted(n, 'row')} the update has {np.mean(others):.3f}"
     return tuple(worst), ""
