@@ -120,7 +120,7 @@ def test_a_damaged_or_foreign_mark_is_refused(tmp_path: Path, text: str) -> None
 def test_new_writes_a_campaign_and_never_over_a_file(tmp_path: Path) -> None:
     path = new_campaign(tmp_path / "a" / "b")
     assert path == tmp_path / "a" / "b" / "campaign.yaml"
-    assert sorted(entry.name for entry in path.parent.iterdir()) == sorted(STARTER_FILES)
+    assert sorted(entry.name for entry in path.parent.iterdir()) == sorted(STARTER_FILES["extraction"])
     path.write_text("mine")
     with pytest.raises(WorkspaceError, match="nothing was written"):
         new_campaign(path.parent)

@@ -74,16 +74,21 @@ def test_real_runs_take_the_place_of_the_pilot_but_where_the_plan_is_held_agains
     measured, sources = measured_in(root, CAMPAIGN, SIZES)
     assert (measured.seconds_per_update, measured.seconds_per_validation) == (2.0, 20.0)
     assert measured.seconds_per_answered_row == 0.5
-    assert sources["evaluation"] == "the baseline, and 1 evaluations of runs"
+    assert sources["evaluation"] == "the baseline, and 1 evaluation of runs"
     before, _ = measured_in(root, CAMPAIGN, SIZES, with_runs=False)
     assert (before.seconds_per_update, before.seconds_per_answered_row) == (3.0, None)
 
 
-def test_what_is_missing_says_which_command_measures_it(root: Path) -> None:
+def test_what_is_missing_says_all_commands_that_measure_it(root: Path) -> None:
     with pytest.raises(NotMeasured) as caught:
         sizes_in(root)
-    assert caught.value.needs == "baseline"
+    assert caught.value.needs == ("baseline", "pilot")
     (root / "pilot/p/phases.json").unlink()
     with pytest.raises(NotMeasured) as caught:
         measured_in(root, CAMPAIGN, SIZES)
-    assert caught.value.needs == "pilot"
+    assert caught.value.needs == ("pilot",)
+    for meta in root.glob("baseline/*/predictions/validation.meta.json"):
+        meta.unlink()
+    with pytest.raises(NotMeasured, match=r"the baseline's evaluation and the pilot's measurements") as caught:
+        measured_in(root, CAMPAIGN, SIZES)
+    assert caught.value.needs == ("baseline", "pilot")

@@ -64,7 +64,7 @@ def test_a_package_too_short_for_the_control_says_so_and_keeps_it_in_the_plan() 
     assert not package.fits_control
     assert package.kept == ("control, seed 0",)
     plan = plan_rental(MEASURED, RUNS, baseline_rows=100, days=(0.5,))
-    assert plan.package_rows()[0][3] == "not even the control with one seed fits"
+    assert plan.package_rows()[0][-1] == "not even the control with one seed fits"
 
 
 def test_cost_follows_price_and_the_package_is_paid_whole() -> None:
@@ -82,7 +82,8 @@ def test_the_plan_is_a_table_and_plain_json() -> None:
     assert json.loads(json.dumps(plan.to_json(), allow_nan=False))["packages"][0]["days"] == 3
     assert plan.package_rows()[0][0] == "3 days"
     assert plan.package_rows()[0][2] == "151.20 EUR"
-    assert plan.package_rows()[1][3] == "everything fits"
+    assert plan.package_rows()[0][3] == f"{plan.packages[0].cost_used:,.2f} EUR"
+    assert plan.package_rows()[1][-1] == "everything fits"
     assert plan.piece_rows()[-1][0] == "everything"
     assert len(plan.piece_rows()) == len(plan.pieces) + 1
 

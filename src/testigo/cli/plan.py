@@ -86,9 +86,11 @@ def plan(
         )
         held = _held(found, loaded)
     except NotMeasured as missing:
-        command = f"testigo {missing.needs} {short(file)}"
         raise WorkspaceError(
-            expected=missing.what, found="none yet", where=str(found.root), action=command
+            expected=missing.what,
+            found="none yet",
+            where=str(found.root),
+            action="; then ".join(f"testigo {command} {short(file)}" for command in missing.needs),
         ) from missing
     except ValueError as error:
         raise CampaignError(
@@ -228,13 +230,16 @@ def _document(
 def _show(result: RentalPlan, compared: Sequence[Offer], held: Sequence[Held]) -> None:
     from testigo.rental import duration, of_all, told_difference
 
-    show_table(("package", "time used", "cost", "what fits"), result.package_rows())
+    show_table(("package", "time used", "paid", "of it used", "what fits"), result.package_rows())
     show()
     show_table(("piece", "time", "how"), result.piece_rows())
     if compared:
         show()
         if not any(offer.seconds for offer in compared):
-            show(f"On other GPUs: {compared[0].basis}; give a table with a row for it with --gpus.")
+            show(f"On other GPUs: {compared[0].basis}. A pilot on one of them measures it in minutes; or give a table")
+            show("with a row for this machine with --gpus. `fits` is by the memory that the pilot reached here.")
+        elif any(offer.basis.startswith("estimate") for offer in compared):
+            show("On other GPUs, by ratios of data sheets: estimates, until a pilot measured there.")
         rows = [
             (
                 offer.gpu.name,

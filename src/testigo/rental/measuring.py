@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.campaign import Campaign, PlannedRun, planned_runs
+from testigo.counting import counted
 from testigo.disk import read_lines
 from testigo.rental.plan import Measured, RunWork
 
@@ -26,9 +27,9 @@ class Sizes:
 
 
 class NotMeasured(Exception):
-    """Something that a plan needs is not there yet; `needs` is `baseline` or `pilot`."""
+    """Something that a plan needs is not there yet; `needs` are the commands that measure it: `baseline`, `pilot`."""
 
-    def __init__(self, what: str, needs: str) -> None:
+    def __init__(self, what: str, *needs: str) -> None:
         super().__init__(what)
         self.what, self.needs = what, needs
 
@@ -37,7 +38,7 @@ def sizes_in(root: Path) -> Sizes:
     """The rows of the last corpus. Raises NotMeasured when none was built."""
     manifests = _newest(root, "corpus/*/manifest.json")
     if not manifests:
-        raise NotMeasured("the rows of the corpus", "baseline")
+        raise NotMeasured("what baseline and pilot measure", "baseline", "pilot")
     splits = _json(manifests[-1])["splits"]
     return Sizes(*(int(splits.get(name, {}).get("rows", 0)) for name in ("train", "validation", "test")))
 
@@ -81,10 +82,10 @@ def measured_in(
     """
     pilots = [pilot / "phases.json"] if pilot else _newest(root, "pilot/*/phases.json")
     metas = _newest(root, "baseline/*/predictions/validation.meta.json")
-    if not pilots:
-        raise NotMeasured("the pilot's measurements", "pilot")
-    if not metas:
-        raise NotMeasured("the baseline's evaluation", "baseline")
+    if not pilots or not metas:
+        missing = {"the baseline's evaluation": "baseline"} if not metas else {}
+        missing |= {"the pilot's measurements": "pilot"} if not pilots else {}
+        raise NotMeasured(" and ".join(missing), *missing.values())
     phases = {row["phase"]: float(row["seconds"]) for row in _json(pilots[-1])["phases"]}
     speed = _speed(pilots[-1].with_name("measured.json"))
     updates, validations = _from_runs(root) if with_runs else ([], [])
@@ -100,11 +101,11 @@ def measured_in(
     if evaluations:
         answered, evaluation = (
             statistics.fmean(evaluations),
-            f"the baseline, and {len(evaluations)} evaluations of runs",
+            f"the baseline, and {counted(len(evaluations), 'evaluation')} of runs",
         )
     sources = {
-        "update": f"{len(updates)} updates of runs" if updates else "the pilot's second update",
-        "validation": f"{len(validations)} validations of runs" if validations else "the pilot",
+        "update": f"{counted(len(updates), 'update')} of runs" if updates else "the pilot's second update",
+        "validation": f"{counted(len(validations), 'validation')} of runs" if validations else "the pilot",
         "evaluation": evaluation,
         "load and export": "the pilot",
     }

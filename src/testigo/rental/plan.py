@@ -133,22 +133,21 @@ class RentalPlan:
         rows = [(piece.name, duration(piece.seconds), piece.arithmetic) for piece in self.pieces]
         return [*rows, ("everything", duration(self.seconds), f"with a margin of × {self.margin:g}")]
 
-    def package_rows(self) -> list[tuple[str, str, str, str]]:
-        """Days, time used, cost and what falls out of each package, for a table."""
+    def package_rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Days, time used, what is paid, the part of it that is used, and what falls out, for a table."""
         return [
             (
                 f"{package.days:g} days",
                 f"{duration(package.used_seconds)} of {duration(package.seconds)}",
-                self._cost(package),
+                self._money(package.cost),
+                self._money(package.cost_used),
                 _what_fits(package),
             )
             for package in self.packages
         ]
 
-    def _cost(self, package: Package) -> str:
-        if package.cost is None:
-            return "no price given"
-        return f"{package.cost:,.2f} {self.currency}".strip()
+    def _money(self, amount: float | None) -> str:
+        return "no price" if amount is None else f"{amount:,.2f} {self.currency}".strip()
 
 
 def plan_rental(

@@ -120,5 +120,6 @@ def _blame(by_row: Mapping[str, float], loss: float, usual: float, most: int = 3
     for n in range(1, len(worst) + 1):
         others = [value for row, value in by_row.items() if row not in worst[:n]]
         if len(others) > n and abs(float(np.mean(others)) - usual) < 0.25 * (loss - usual):
-            return tuple(worst[:n]), f"; without {counted(n, 'row')} the update has {np.mean(others):.3f}"
+            left = f"its other {counted(len(others), 'row has', 'rows have')} {np.mean(others):.3f}"
+            return tuple(worst[:n]), f"; without {counted(n, 'row')} {left}"
     return tuple(worst), ""
