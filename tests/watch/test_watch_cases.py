@@ -104,6 +104,10 @@ CASES: dict[str, tuple[tuple[Steps, dict[str, Any]], tuple[Steps, dict[str, Any]
         (steps_of(falling(), gradient_norm=np.r_[np.ones(190), 30 * np.ones(10)]), {}),
         (steps_of(falling(), gradient_norm=np.exp(rng().normal(size=200))), {}),
     ),
+    "T124": (
+        (steps_of(falling(), gradient_norm=changed(np.exp(0.5 * rng().normal(size=200)), 150, 90.0)), {}),
+        (steps_of(falling(), gradient_norm=changed(np.exp(rng().normal(size=200)), 0, 90.0)), {}),
+    ),
     "T109": (
         (steps_of(np.r_[falling(60), np.linspace(1.5, 8, 60)]), {}),
         (steps_of(np.r_[falling(60), 1.4 * np.ones(60)]), {}),

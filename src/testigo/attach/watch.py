@@ -13,9 +13,10 @@ from transformers import TrainerCallback
 from transformers.loss.loss_utils import LOSS_MAPPING, ForSequenceClassificationLoss, ForTokenClassification
 
 from testigo.attach.taps import Taps, trainer_that_calls
+from testigo.counting import counted
 from testigo.gates.trainer_remedies import for_trainers
 from testigo.model.bare import bare
-from testigo.rules import Finding
+from testigo.rules import Finding, NotChecked, by_reason
 from testigo.watch import Watcher
 
 logger = logging.getLogger("testigo.watch")
@@ -46,6 +47,8 @@ class Watch(TrainerCallback):
     def __init__(self, *, stop: bool = False, limits: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         self.findings: list[tuple[int, Finding]] = []
         """Update and finding, in the order in which they were found."""
+        self.not_checked: tuple[NotChecked, ...] = ()
+        """At the end of a training: the rules that could not be judged by then, and why."""
         self._stop = stop
         self._limits = limits
         self._watcher: Watcher | None = None
@@ -117,7 +120,11 @@ class Watch(TrainerCallback):
         """The training ended."""
         self._feed_waiting(args, control)
         if self._watcher is not None:
-            logger.info("testigo.Watch: %d updates, %d findings", state.global_step, len(self.findings))
+            n_updates, n_found = state.global_step, len(self.findings)
+            logger.info("testigo.Watch: %s, %s", counted(n_updates, "update"), counted(n_found, "finding"))
+            self.not_checked = self._watcher.not_checked()
+            for why, codes in by_reason(self.not_checked).items():
+                logger.info("testigo.Watch: could not be checked, %s: %s", why, ", ".join(codes))
         self._close()
 
     def _feed_waiting(self, args: Any, control: Any) -> None:

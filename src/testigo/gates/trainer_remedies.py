@@ -154,6 +154,7 @@ REMEDIES: Mapping[str, str] = {
     "T117": "See which validation rows have no label; the Trainer leaves non-finite batches out of `eval_loss`.",
     "T120": "Raise `gradient_accumulation_steps`; lower `learning_rate`.",
     "T121": "See for how many updates the scheduler was made, and whether it is stepped once an update.",
+    "T124": "Look at the rows of this update; set `max_grad_norm=1.0` where nothing clips.",
     "T122": "See that the data loader shuffles; halve `learning_rate`.",
 }
 

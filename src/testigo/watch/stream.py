@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from testigo.rules import Finding, Rule, collect, judge
+from testigo.rules import Finding, NotChecked, Rule, collect, judge
 from testigo.watch.curve import COLUMNS, Curve, row_of, validation_of
 from testigo.watch.robust import level, spread
 
@@ -117,6 +117,10 @@ class Watcher:
             since=self._judged,
             **self._about,
         )
+
+    def not_checked(self) -> tuple[NotChecked, ...]:
+        """The rules that cannot be judged on what the watch has seen so far, and why."""
+        return judge(self._rules, [self.curve()], limits=self._limits).not_checked if self._n else ()
 
     def _add(self, row: tuple[float, ...], step: Mapping[str, Any]) -> None:
         if self._n and row[0] <= self._table[self._n - 1, 0]:
