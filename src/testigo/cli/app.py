@@ -101,10 +101,16 @@ def _root(
     """Fine-tuning campaigns that can be trusted."""
 
 
+def _summary(command: Callable[..., None]) -> str:
+    """The first sentence, whole: left to itself, the list of commands cuts it at the end of a line."""
+    text = " ".join((command.__doc__ or "").partition("\n\n")[0].split())
+    return text.partition(". ")[0].rstrip(".")
+
+
 for _command in COMMANDS:
-    app.command(_command.__name__.replace("_", "-"))(_command)
+    app.command(_command.__name__.replace("_", "-"), short_help=_summary(_command))(_command)
 for _name, _group in GROUPS.items():
-    app.add_typer(_group, name=_name)
+    app.add_typer(_group, name=_name, short_help=str(_group.info.help).rstrip("."))
 
 
 def run(arguments: Sequence[str]) -> int:

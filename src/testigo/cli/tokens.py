@@ -44,7 +44,7 @@ def print_rows(out: Console, rows: Sequence[SeenRow], *, every_token: bool = Fal
 def _print_row(out: Console, row: SeenRow, *, every_token: bool) -> None:
     names = (row.id, row.split, *([row.category] if row.category else []))
     out.print(" · ".join(map(in_one_line, names)), style="bold")
-    loss = f"; {row.loss:.2f} nats per token under the base" if row.loss is not None else ""
+    loss = f"; {wording.loss(row)}" if row.loss is not None else ""
     if row.image is not None:
         _print_image(out, row.image)
     else:

@@ -219,8 +219,8 @@ def curve_pictures(runs: Sequence[Run], metric: str = "") -> tuple[Picture, ...]
         norms.append(drawn(curve.updates, curve.gradient_norms))
         samples.append(drawn([p.update for p in run.samples], [p.score for p in run.samples], marks=True))
     kinds = [
-        (_("Training loss"), _("nats per token"), training),
-        (_("Validation loss"), _("nats per token"), validation),
+        (_("Training loss"), _("nats"), training),
+        (_("Validation loss"), _("nats"), validation),
         (_("Learning rate"), _("learning rate"), rates),
         (_("Gradient norm"), _("norm before clipping"), norms),
         (_("Fixed prompts"), _("mean {metric}", metric=metric), samples),

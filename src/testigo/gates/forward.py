@@ -82,7 +82,7 @@ def loss_is_finite(evidence: ForwardEvidence) -> Finding | Passed:
     Source: mean over no tokens is 0/0.
     """
     loss = need(evidence.loss, "the loss")
-    seen = f"first loss {loss:.4f} nats per token"
+    seen = f"first loss {loss:.4f} nats"
     return passed(seen) if math.isfinite(loss) else found(seen, rows=evidence.rows or ())
 
 

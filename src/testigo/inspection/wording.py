@@ -117,6 +117,11 @@ def size(row: SeenRow) -> str:
     return f"{tokens}, {row.n_counting} count in the loss ({row.n_counting / max(row.n_tokens, 1):.1%})"
 
 
+def loss(row: SeenRow) -> str:
+    """What a row has under the base: over its tokens that count, or one for its class."""
+    return f"{row.loss:.2f} nats{' per token' if row.n_counting else ''} under the base"
+
+
 def category_name(category: str) -> str:
     """A category as it is shown; rows without one have a name too."""
     return category or "no category"

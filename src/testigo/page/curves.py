@@ -106,10 +106,10 @@ def _memory(steps: Steps) -> Iterable[tuple[str, Sequence[float | None]]]:
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "loss": Quantity(later("Training loss"), later("nats per token"), _column("loss")),
+    "loss": Quantity(later("Training loss"), later("nats"), _column("loss")),
     "validation": Quantity(
         later("Validation loss"),
-        later("nats per token"),
+        later("nats"),
         lambda steps: [("", [one.loss for one in steps.validations])],
         at_validations=True,
     ),

@@ -26,7 +26,7 @@ from testigo.tasks import Task, task_for
 _LOG_BYTES = 12_000
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _FACTS = (
-    ("loss", later("Training loss"), later("nats per token")),
+    ("loss", later("Training loss"), later("nats")),
     ("learning_rate", later("Learning rate"), ""),
     ("gradient_norm", later("Gradient norm"), later("before clipping")),
     ("clipped", later("The gradient was clipped"), ""),

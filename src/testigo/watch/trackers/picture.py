@@ -36,7 +36,7 @@ def curves(lines: Iterable[Line]) -> bytes:
             "y": {
                 "field": "loss",
                 "type": "quantitative",
-                "title": "loss [nats per token]",
+                "title": "loss [nats]",
                 "scale": {"zero": False},
             },
             "color": {"field": "kind", "type": "nominal", "title": None},
