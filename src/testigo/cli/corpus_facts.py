@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from testigo.cli.output import show, show_part, show_table
+from testigo.counting import counted
 from testigo.signs import in_one_line
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if manifest.get("ignored_files"):
         yield (
             "not read",
-            f"{len(manifest['ignored_files'])} files that hold no rows: {_some(manifest['ignored_files'])}",
+            f"{counted(len(manifest['ignored_files']), 'file')} without rows: {_some(manifest['ignored_files'])}",
         )
     changed = [f"{step['step']} {step['changed']}" for step in manifest["clean"] if step["changed"]]
     if changed:

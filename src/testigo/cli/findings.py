@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from testigo.cli.output import show, show_part
+from testigo.counting import counted
 from testigo.rules import DOES_NOT_APPLY, by_reason
 from testigo.signs import in_one_line
 
@@ -26,7 +27,7 @@ def print_verdict(verdict: Verdict) -> None:
             more = f" and {len(finding.rows) - _SHOWN_ROWS} more" if len(finding.rows) > _SHOWN_ROWS else ""
             show_part("  rows:     ", f"{', '.join(map(in_one_line, finding.rows[:_SHOWN_ROWS]))}{more}")
         show_part("  do:       ", finding.remedy)
-    show(f"{len(verdict.passed)} rules passed, {len(verdict.findings)} found something.")
+    show(f"{counted(len(verdict.passed), 'rule')} passed, {len(verdict.findings)} found something.")
     for why, codes in by_reason(verdict.blind).items():
         show_part("could not be checked: ", f"{', '.join(codes)}: {why}")
     for why, codes in by_reason(skipped for skipped in verdict.not_checked if not skipped.applies).items():

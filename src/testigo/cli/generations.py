@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from testigo.cli.opening import find_workspace
 from testigo.cli.output import ending, named, print_json, show, show_part, show_table
+from testigo.counting import counted
 from testigo.disk import read_lines
 from testigo.errors import WorkspaceError
 from testigo.signs import in_one_line
@@ -43,7 +44,7 @@ def show_generations(campaign: Path, workspace: Path | None, *, n: int | None, a
         for run, lines in kept.items():
             _print(run, compared(lines), n)
     ending(
-        checked=f"{sum(map(len, kept.values()))} outputs of {len(kept)} runs",
+        checked=f"{counted(sum(map(len, kept.values())), 'output')} of {counted(len(kept), 'run')}",
         not_checked="all other prompts; the comparison on all rows decides",
         next_command=f"testigo compare {named(campaign, workspace)}",
     )

@@ -22,6 +22,7 @@ from testigo.cli.output import (
     show,
     show_table,
 )
+from testigo.counting import counted
 from testigo.errors import GateFailed
 
 _COLUMNS = (
@@ -77,8 +78,10 @@ def _mib(n_bytes: int | None) -> str:
 
 def _end(ok: bool, n_passed: int, n_skipped: int, folder: Path, campaign: str) -> None:
     ending(
-        checked=f"{n_passed} rules passed; the evidence is in {short(folder)}",
-        not_checked=f"{n_skipped} rules; whether the result is better" if n_skipped else "whether the result is better",
+        checked=f"{counted(n_passed, 'rule')} passed; the evidence is in {short(folder)}",
+        not_checked=f"{counted(n_skipped, 'rule')}; whether the result is better"
+        if n_skipped
+        else "whether the result is better",
         next_command=f"testigo run {campaign}" if ok else "mend what stops, and run the pilot again",
     )
     if not ok:

@@ -9,6 +9,7 @@ import typer
 
 from testigo.cli.output import JsonFlag, ending, print_json, short, show
 from testigo.cli.terminal import Terminal
+from testigo.counting import counted
 from testigo.errors import TestigoError, WorkspaceError
 
 
@@ -61,7 +62,7 @@ def verify(
     else:
         for fault in result.faults:
             show(f"false: {fault}")
-        show(f"{result.files} files, {'nothing false' if result.ok else f'{len(result.faults)} false'}.")
+        show(f"{counted(result.files, 'file')}, {'nothing false' if result.ok else f'{len(result.faults)} false'}.")
     ending(
         checked="; ".join(result.checked),
         not_checked="; ".join(result.not_checked),

@@ -126,12 +126,17 @@ class Grounds:
         runs = [self.spec(planned).run_id for planned in planned_runs(self.campaign)]
         return register(self.campaign, self.ledger, reason=reason, contents=contents, runs=runs)
 
-    def record(self, kind: str, body: dict[str, Any], *, run: str | None = None, about: tuple[str, ...] = ()) -> None:
-        """Append an event, unless the last of its kind about the same run and values of `about` already says so."""
+    def record(self, kind: str, body: dict[str, Any], *, run: str | None = None, about: tuple[str, ...] = ()) -> bool:
+        """Append an event, unless the last of its kind about the same run and values of `about` already says so.
+
+        Returns whether this is news.
+        """
         known = [
             event
             for event in self.ledger.events(kind=kind)
             if event.run == run and all(event.body.get(name) == body[name] for name in about)
         ]
-        if not known or known[-1].body != body:
+        is_news = not known or known[-1].body != body
+        if is_news:
             self.ledger.append(kind, body, run=run)
+        return is_news

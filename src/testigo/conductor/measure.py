@@ -50,11 +50,10 @@ def baseline(grounds: Grounds, split: str = "validation") -> Path:
     )
     made = files[0]
     head = json.loads(made.with_name(f"{split}.meta.json").read_text(encoding="utf-8")).get("head", "")
-    if head.startswith("new"):
-        grounds.reporter.say(f"baseline: the base's head is {head}: it has learned no class yet")
     told = {"sha256": file_sha256(made), "beside": beside.digests_of(files)}
     body = {"fingerprint": fingerprint, "split": split, **told}
-    grounds.record(kinds.BASELINE_EVALUATED, body, about=("split",))
+    if grounds.record(kinds.BASELINE_EVALUATED, body, about=("split",)) and head.startswith("new"):
+        grounds.reporter.say(f"baseline: the base's head is {head}: it has learned no class yet")
     return made
 
 
