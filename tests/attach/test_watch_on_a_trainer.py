@@ -85,6 +85,19 @@ def test_a_loss_that_the_trainer_hides_is_seen_at_its_update(shop: Any, caplog: 
     assert "T101 not-finite (stop): update 3" in caplog.text
 
 
+def test_at_its_end_the_watch_says_what_could_not_be_judged_and_why(
+    shop: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = testigo.Watch()
+    trainer = shop.trainer(max_steps=3)
+    trainer.add_callback(watch)
+    with caplog.at_level(logging.INFO, logger="testigo.watch"):
+        trainer.train()
+
+    assert {one.code: one.why for one in watch.not_checked}["T104"] == "fewer than 17 losses"
+    assert "could not be checked, fewer than 17 losses: T104" in caplog.text
+
+
 def test_stop_ends_the_training_at_that_update_and_saves_nothing_of_it(shop: Any) -> None:
     trainer = shop.trainer(max_steps=8, save_strategy="steps", save_steps=1, save_total_limit=8)
     trainer.add_callback(PoisonedAt(3))

@@ -142,3 +142,13 @@ def test_the_starters_rows_have_its_fields_and_follow_its_schema(tmp_path: Path)
     for row in rows:
         assert {campaign.task.input, campaign.task.target, campaign.task.category, campaign.data.group} <= set(row)
         jsonschema.validate(row["order"], schema)
+
+
+def test_a_campaign_of_classes_can_be_begun_too(tmp_path: Path) -> None:
+    campaign = load(new_campaign(tmp_path, "classification"))
+    rows = [json.loads(line) for line in (tmp_path / "tickets.jsonl").read_text().splitlines()]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(STARTER_FILES["classification"])
+    assert len({row["id"] for row in rows}) == len(rows)
+    for row in rows:
+        assert {campaign.task.input, campaign.task.category, campaign.data.group} <= set(row)
+    assert {row[campaign.task.target] for row in rows} == set(campaign.task.labels)

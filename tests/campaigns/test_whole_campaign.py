@@ -88,6 +88,9 @@ def test_a_merged_export_is_a_whole_model_that_answers_as_the_adapter_does(place
     answer = place.testigo("export", "--merged", "--out", str(out), "--json")
     assert answer.code == 0, answer.err
     assert "4 of 4 outputs are those of the adapter" in answer.err
+    for step in ("merge", "control inputs"):
+        assert f"{step}: the model is loaded" in answer.err
+        assert f"\n{step}: 4/4 (" in answer.err
     record = json.loads((out / "testigo.json").read_text())
     adapter = json.loads((place.only_run / "export" / "testigo.json").read_text())
     assert (record["kind"], record["merged_adapter_sha256"]) == ("model", adapter["weights_sha256"])

@@ -30,6 +30,7 @@ def test_a_healthy_run_ends_with_code_0_and_says_what_was_read(
 
     shown = capsys.readouterr()
     assert "200 training losses, updates 1 to 200" in shown.out
+    assert "Not every update" not in shown.out
     assert "not looked at: foo" in shown.out
     assert "0 found something" in shown.out
     assert "next:" in shown.err
@@ -48,7 +49,7 @@ def test_a_sick_run_ends_with_code_1_and_one_document(tmp_path: Path, capsys: py
     assert set(document["findings"][0]) == {"code", "name", "severity", "phase", "observed", "remedy", "rows"}
     assert "update 151" in document["findings"][0]["observed"]
     assert {"code", "why"} == set(document["not_checked"][0])
-    assert document["read"]["updates"] == 200
+    assert document["read"]["lines"] == 200
     assert document["read"]["columns"] == {"update": "step", "loss": "loss", "learning_rate": "lr"}
 
 
@@ -59,6 +60,22 @@ def test_what_is_known_of_the_run_may_be_told(tmp_path: Path, capsys: pytest.Cap
 
     codes = {finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]}
     assert codes == {"T105", "T106"}
+
+
+def test_a_log_of_every_tenth_update_is_called_one_and_a_gradient_that_jumps_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    norms = [1.2, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 25.0, 1.1, 1.0]
+    lines = [{"step": 10 * n, "loss": 3 - 0.2 * n, "grad_norm": norm} for n, norm in enumerate(norms, 1)]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": 100, "log_history": lines}))
+
+    assert run(["diagnose", str(tmp_path / "trainer_state.json")]) == 0
+
+    out = capsys.readouterr().out
+    assert "10 training losses, updates 10 to 100" in out
+    assert "Not every update is in this log" in out
+    assert "update 80: gradient norm 25, at most 1.2 before" in out
+    assert "could not be checked: T104: fewer than 17 losses" in out
 
 
 def test_bad_input_ends_with_code_2_and_four_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Progress in a plain log: nothing for short steps but their end, a line a minute for long ones."""
+"""Progress in a plain log: that a step begins and ends, and a line a minute for long ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from testigo.cli.findings import print_verdict
 from testigo.cli.output import ending, folded, print_problems, show, show_as_it_is, show_part, show_table
 from testigo.cli.terminal import Terminal
 from testigo.errors import Problem
-from testigo.rules import Finding, Verdict
+from testigo.rules import DOES_NOT_APPLY, Finding, NotChecked, Verdict
 
 
 def test_a_short_step_tells_its_end_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,6 +23,16 @@ def test_a_short_step_tells_its_end_once(capsys: pytest.CaptureFixture[str]) -> 
         for done in (0, 4, 12, 12):
             shown.progress("evaluate baseline", done, 12)
     assert capsys.readouterr().err == "evaluate baseline: 12/12 (0 s)\n"
+
+
+def test_a_step_whose_length_is_not_known_yet_says_in_a_plain_log_that_it_begins(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Terminal() as shown:
+        for _ in range(3):
+            shown.progress("export", 0, 0, "the model is loaded")
+        shown.progress("export", 4, 4)
+    assert capsys.readouterr().err.splitlines() == ["export: the model is loaded", "export: 4/4 (0 s)"]
 
 
 def test_a_plain_log_has_one_line_a_minute_with_all_that_goes_on_and_the_time_left(
@@ -180,6 +190,23 @@ def test_names_of_rows_stay_in_their_line(capsys: pytest.CaptureFixture[str]) ->
     out = capsys.readouterr().out
     assert "rows:     a\\x0aE999 forged: stop, b\\x1b[2J\n" in out
     assert "\n            stop E999\n" in out
+
+
+def test_what_could_not_be_checked_says_why_and_what_does_not_apply_is_told_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    skipped = [
+        NotChecked("T108", "fewer than 13 gradient norms were measured"),
+        NotChecked("T104", "fewer than 17 losses"),
+        NotChecked("T115", "fewer than 17 losses"),
+        NotChecked("B111", f"{DOES_NOT_APPLY}activation checkpointing is not declared"),
+    ]
+    print_verdict(Verdict(not_checked=tuple(skipped)))
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "could not be checked: T108: fewer than 13 gradient norms were measured",
+        "could not be checked: T104, T115: fewer than 17 losses",
+        "do not apply: B111: activation checkpointing is not declared",
+    ]
 
 
 def test_results_fold_on_a_terminal_too_and_what_may_be_copied_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
