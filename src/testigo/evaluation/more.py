@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,13 @@ from testigo.tasks import task_for
 if TYPE_CHECKING:
     from testigo.model.load import Loaded
 
+Tell = Callable[[int, int], object]
+"""Hears how many rows are answered, of how many."""
 
-def answer_twice(model: Any, encoder: AnyEncoder, rows: Sequence[Row], n: int, settings: Campaign, out: Path) -> None:
+
+def answer_twice(
+    model: Any, encoder: AnyEncoder, rows: Sequence[Row], n: int, settings: Campaign, out: Path, tell: Tell
+) -> None:
     """So many rows again, in other batches and another order: on a GPU the sums of another batch round differently."""
     sample = sorted(rows, key=lambda row: hashlib.sha256(row.id.encode()).digest())[:n]
     evaluation = settings.evaluation
@@ -33,12 +38,13 @@ def answer_twice(model: Any, encoder: AnyEncoder, rows: Sequence[Row], n: int, s
         sample,
         max_new_tokens=evaluation.max_new_tokens,
         batch_size=evaluation.batch_size // 2 + 1 if evaluation.batch_size > 1 else 2,
+        on_batch=lambda n_done: tell(n_done, len(sample)),
     )
     write_atomically(out, lines(predictions))
 
 
 def answer_prompted(
-    model: Any, encoder: Encoder, rows: Sequence[Row], n: int, settings: Campaign, corpus: Corpus, out: Path
+    model: Any, encoder: Encoder, rows: Sequence[Row], n: int, settings: Campaign, corpus: Corpus, out: Path, tell: Tell
 ) -> None:
     """All rows with so many examples from the training rows in front, drawn by the campaign's first seed."""
     examples = choose_examples(corpus.rows("train"), n, settings.seeds[0])
@@ -49,11 +55,12 @@ def answer_prompted(
         max_new_tokens=settings.evaluation.max_new_tokens,
         batch_size=max(1, settings.evaluation.batch_size // 2),  # the prompts are longer
         prompt_ids=with_examples(encoder, examples),
+        on_batch=lambda n_done: tell(n_done, len(rows)),
     )
     write_atomically(out, lines(predictions))
 
 
-def answer_guard(model: Any, loaded: Loaded, name: str, settings: Campaign, out: Path) -> None:
+def answer_guard(model: Any, loaded: Loaded, name: str, settings: Campaign, out: Path, tell: Tell) -> None:
     """A guard task's rows.
 
     Raises
@@ -78,5 +85,6 @@ def answer_guard(model: Any, loaded: Loaded, name: str, settings: Campaign, out:
         rows,
         max_new_tokens=guard.max_new_tokens,
         batch_size=settings.evaluation.batch_size,
+        on_batch=lambda n_done: tell(n_done, len(rows)),
     )
     write_atomically(out, lines(predictions))

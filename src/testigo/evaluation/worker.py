@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from testigo.model.starter import end_with_starter
 from testigo.room import Notice, patient, when_there_is_room
 
 if TYPE_CHECKING:
+    from testigo.evaluation.more import Tell
     from testigo.model.load import Loaded
 
 PROGRESS = "progress.json"
@@ -104,25 +106,25 @@ def _evaluate(spec: EvaluationSpec, began: float) -> None:
     rows = open_sealed(corpus) if spec.split == "test" else corpus.rows(spec.split)
     own, *more = spec.files
     every = [(path, *_meaning(path, spec)) for path in more if not path.exists()]
-    n_rows = len(rows) * (not own.exists())
 
-    def on_batch(n_done: int) -> None:
-        told = json.dumps({"done": min(n_done, n_rows), "of": n_rows})
-        when_there_is_room(lambda: (out / PROGRESS).write_text(told), out)
+    def tell(n_done: int, n_rows: int, part: str = "") -> None:
+        told = {"done": min(n_done, n_rows), "of": n_rows} | ({"part": part} if part else {})
+        when_there_is_room(lambda: (out / PROGRESS).write_text(json.dumps(told)), out)
 
-    on_batch(0)
+    tell(0, len(rows) * (not own.exists()))
     encoder: Any = encoder_of(settings, loaded, corpus.folder)
     with torch.inference_mode():
         if not own.exists():
-            _answer_split(spec, settings, loaded, model, encoder, corpus, rows, on_batch, began)
+            _answer_split(spec, settings, loaded, model, encoder, corpus, rows, tell, began)
         for path, what, name in every:
             if what == "twice":
-                answer_twice(model, encoder, rows, spec.twice, settings, path)
+                answer_twice(model, encoder, rows, spec.twice, settings, path, partial(tell, part="twice"))
             elif what == "prompted":
-                answer_prompted(model, encoder, rows, spec.prompted, settings, corpus, path)
+                examples = partial(tell, part=f"with {spec.prompted} examples")
+                answer_prompted(model, encoder, rows, spec.prompted, settings, corpus, path, examples)
             else:
                 began = time.perf_counter()
-                answer_guard(model, loaded, name, settings, path)
+                answer_guard(model, loaded, name, settings, path, partial(tell, part=f"guard {name}"))
                 _took(out / f"{spec.split}.meta.json", time.perf_counter() - began)
 
 
@@ -140,7 +142,7 @@ def _meaning(path: Path, spec: EvaluationSpec) -> tuple[str, str]:
 
 def _answer_split(
     spec: EvaluationSpec, settings: Campaign, loaded: Loaded, model: Any, encoder: Any, corpus: Any, rows: Any,
-    on_batch: Any, began: float,
+    tell: Tell, began: float,
 ) -> None:  # fmt: skip
     from testigo.disk import file_sha256
     from testigo.encoding import Encoder
@@ -155,7 +157,7 @@ def _answer_split(
         rows,
         max_new_tokens=evaluation.max_new_tokens,
         batch_size=evaluation.batch_size,
-        on_batch=on_batch,
+        on_batch=lambda n_done: tell(n_done, len(rows)),
     )
     meta = {
         "split": spec.split,

@@ -155,14 +155,18 @@ def follow(
     What it prints goes to `log`, or else to a file log.txt beside its spec.
     """
     progress.unlink(missing_ok=True)  # what an earlier worker told
+    steps = [step]
 
     def listen() -> None:
         with suppress(OSError, ValueError, KeyError):
             told = json.loads(progress.read_text(encoding="utf-8"))
-            if isinstance(told["of"], int):
-                reporter.progress(step, told["done"], told["of"])
-            else:
+            if not isinstance(told["of"], int):
                 reporter.progress(step, len(told["phases"]), len(told["of"]), told["now"])
+                return
+            own = f"{step}, {told['part']}" if told.get("part") else step
+            if own not in steps:
+                steps.append(own)
+            reporter.progress(own, told["done"], told["of"])
 
     reporter.progress(step, 0, 0, "the model is loaded")
     waits = Heard(spec.parent, reporter.say)
@@ -170,7 +174,8 @@ def follow(
         worker = launchers.start(placement, module, str(spec), log=log or spec.with_name("log.txt"), on_start=_unheard)
         yield from _heard(worker, listen, waits)
     finally:
-        reporter.ended(step)
+        for own in steps:
+            reporter.ended(own)
 
 
 def _unheard(pid: int, host: str | None) -> None:
