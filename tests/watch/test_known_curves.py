@@ -128,6 +128,7 @@ SICK: dict[str, tuple[str, Run]] = {
 }
 ALSO = {  # what comes with a fault by its nature
     "a learning rate a hundred times too high": {"T116", "T112"},
+    "gradients that explode": {"T124"},
     "a model that never moves": set(),
     "zero from here on, gradient unmeasured": {"T114"},
     "a NaN that the trainer hides as zero": {"T114"},

@@ -78,7 +78,7 @@ def in_fresh_process(
                 "faults": [f"the base is not here: {error.problems[0].where}, {error.problems[0].found}"],
             }
         # -P: a folder that came with the dossier must not shadow our own modules.
-        command = [sys.executable, "-P", "-m", "testigo.model.control", str(adapter), "--base", base]
+        command = [sys.executable, "-P", "-m", "testigo.model.control", str(adapter), "--base", base, "--tell"]
         command += ["--trust-remote-code"] if trusted else []
         if reporter is None:
             return _answer(command, timeout_seconds, lambda done, of: None)

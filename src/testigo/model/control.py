@@ -1,6 +1,6 @@
 """The check of an export in a fresh process: ``python -m testigo.model.control FOLDER --base REF`` prints JSON.
 
-Each line but the last says how many control inputs are answered; the last is the answer.
+With ``--tell`` the lines before say how many control inputs are answered.
 """
 
 from __future__ import annotations
@@ -54,9 +54,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--base", required=True)
     parser.add_argument("--trust-remote-code", action="store_true", dest="trusted")
+    parser.add_argument("--tell", action="store_true")
     options = parser.parse_args(arguments)
+    on_input = _tell if options.tell else unheard
     try:
-        result = check_export(options.folder, options.base, trusted=options.trusted, on_input=_tell)
+        result = check_export(options.folder, options.base, trusted=options.trusted, on_input=on_input)
     except VerificationFailed as error:
         print(json.dumps({"ok": False, "outputs_equal": 0, "control_rows": 0, "faults": [str(error)]}))
         return error.exit_code
