@@ -41,7 +41,7 @@ def test_help_lists_the_commands_and_imports_nothing_heavy() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     for name in ("new", "status", "explain", "doctor", "ledger"):
         assert f"\n  {name} " in done.stdout
-    assert "..." not in done.stdout, "each summary is whole"
+    assert done.stdout.count("...") == 1, "each summary is whole; only the usage has dots"
 
 
 def test_the_package_runs_as_a_module() -> None:

@@ -209,7 +209,8 @@ def measured(workspace: Workspace, campaign: Path) -> None:
 def test_plan_before_the_pilot_names_the_next_command(
     campaign: Path, workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert answer(capsys, "plan", campaign, code=2)["problems"][0]["action"] == f"testigo baseline {campaign}"
+    (problem,) = answer(capsys, "plan", campaign, code=2)["problems"]
+    assert problem["action"] == f"testigo baseline {campaign}; then testigo pilot {campaign}"
     measured(workspace, campaign)
     assert answer(capsys, "plan", campaign, code=2)["problems"][0]["action"] == f"testigo baseline {campaign}"
 

@@ -55,7 +55,8 @@ def judge_evidence(
 ) -> Verdict:
     """All gate rules (or those of some phases, and some codes), the campaign's own too, with its limits and waivers."""
     every = gate_rules(tuple(campaign.folder / file for file in campaign.rules.files))
-    own = [rule for rule in every if _speaks_of(rule, campaign) or rule.code in also]
+    asked_alone = [rule for rule in every if rule.evidence is HypothesisEvidence and rule.code in also]
+    own = [*(rule for rule in every if _speaks_of(rule, campaign)), *asked_alone]
     asked = tuple(rule for rule in own if not phases or rule.phase in phases or rule.code in also)
     rules, not_applying = applying(asked, campaign)
     records = tuple(_promised(record, campaign) for record in evidence)
