@@ -67,6 +67,20 @@ def test_the_overview_tells_question_conclusion_runs_and_causes(client: TestClie
     assert "5 of 6 ended" in text
 
 
+def test_a_comparison_is_not_shown_under_a_promise_that_it_was_not_judged_by(
+    story: Any, ask: Callable[..., TestClient]
+) -> None:
+    assert "Improvement shown" in words_of(ask(story.workspace).get("/").text)
+    with story.ledger() as ledger:
+        freeze = [event for event in ledger.events() if event.kind in kinds.FREEZES][-1]
+        hypothesis = {**freeze.body["frozen"]["hypothesis"], "alpha": 0.01}
+        frozen = {**freeze.body["frozen"], "hypothesis": hypothesis}
+        ledger.append(kinds.CAMPAIGN_AMENDED, {**freeze.body, "frozen": frozen, "reason": "a stricter level"})
+    client = ask(story.workspace)
+    for path in ("/", "/compare", "/rows"):
+        assert "Improvement shown" not in words_of(client.get(path).text), path
+
+
 def test_a_run_that_goes_on_is_told_with_its_progress_and_the_time_that_is_left(
     living: Any, ask: Callable[..., TestClient]
 ) -> None:

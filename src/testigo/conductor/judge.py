@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from testigo.campaign import planned_runs
-from testigo.campaign.withdrawn import withdrawn_by, without_control
+from testigo.campaign.withdrawn import superseded_by, withdrawn_by, without_control
 from testigo.conductor import beside, measure
 from testigo.conductor.balance import Entry, balance_of
 from testigo.conductor.grounds import Grounds
@@ -74,7 +74,7 @@ def chosen_variant(grounds: Grounds) -> str:
     """The choice of the last comparison on the validation rows: the control where there was none that still stands."""
     path = grounds.workspace.comparison_path
     document = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if withdrawn_by(document, grounds.ledger.runs()):
+    if superseded_by("validation", grounds.ledger.events()) or withdrawn_by(document, grounds.ledger.runs()):
         return CONTROL
     return str(document.get("choice", {}).get("variant", CONTROL))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from testigo.campaign import METRICS, Campaign, Workspace, load
-from testigo.campaign.withdrawn import withdrawn_by
+from testigo.campaign.withdrawn import superseded_by, withdrawn_by
 from testigo.corpus import Corpus, Row
 from testigo.dossier.files import read_json, read_lines
 from testigo.dossier.gate_facts import gates_from
@@ -128,7 +128,9 @@ class Site:
         return self._kept(path, stamp(path), lambda: read_json(path) or {})
 
     def comparison(self, split: str) -> dict[str, Any]:
-        """The comparison on a split; empty when there is none, or a run that it rests on is invalid now."""
+        """The comparison on a split; empty when there is none that still stands: see `testigo.campaign.withdrawn`."""
+        if superseded_by(split, self.events):
+            return {}
         found = self.document("comparison.json" if split == "validation" else f"comparison-{split}.json")
         told = [event.body for event in self.events if event.kind == kinds.COMPARED]
         named = [body.get("run") for body in told if body.get("split", "validation") == split]
