@@ -106,7 +106,7 @@ CASES: dict[str, tuple[tuple[Steps, dict[str, Any]], tuple[Steps, dict[str, Any]
     ),
     "T124": (
         (steps_of(falling(), gradient_norm=changed(np.exp(0.5 * rng().normal(size=200)), 150, 90.0)), {}),
-        (steps_of(falling(), gradient_norm=changed(np.exp(rng().normal(size=200)), 0, 90.0)), {}),
+        (steps_of(falling(), gradient_norm=changed(np.exp(0.5 * rng().normal(size=200)), 7, 90.0)), {}),
     ),
     "T109": (
         (steps_of(np.r_[falling(60), np.linspace(1.5, 8, 60)]), {}),
