@@ -84,7 +84,7 @@ class Rule:
 
     def __call__(self, evidence: object, **limits: Any) -> Finding | Passed:
         """Judge one evidence record. Raises `CannotCheck` where the evidence lacks what the rule needs."""
-        outcome = self.function(evidence, **{**self.limits, **limits})
+        outcome = self.function(evidence, **limits)
         if isinstance(outcome, Passed):
             return Passed(self.code, outcome.observed)
         remedy = outcome.remedy or self.remedy
