@@ -126,20 +126,9 @@ def _wanted(campaign: Campaign, days: list[float] | None, price: float | None, m
 def _planned(
     root: Path, campaign: Campaign, wanted: dict[str, Any], *, pilot: Path | None = None, with_runs: bool = True
 ) -> tuple[RentalPlan, dict[str, str]]:
-    from testigo.rental import checkpoint_every, measured_in, plan_rental, sizes_in, work_of
+    from testigo.rental import plan_in
 
-    sizes = sizes_in(root)
-    measured, sources = measured_in(root, campaign, sizes, pilot=pilot, with_runs=with_runs)
-    runs = work_of(campaign, sizes)
-    result = plan_rental(
-        measured,
-        runs,
-        baseline_rows=sizes.validation,
-        test_rows=sizes.test,
-        checkpoint_every=min(checkpoint_every(campaign, runs[0].updates), runs[0].updates),
-        **wanted,
-    )
-    return result, sources
+    return plan_in(root, campaign, pilot=pilot, with_runs=with_runs, **wanted)
 
 
 def _pilots(root: Path, campaign: Campaign, wanted: dict[str, Any]) -> list[Piloted]:

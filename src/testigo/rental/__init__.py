@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from testigo.rental.measuring import NotMeasured, Sizes, checkpoint_every, measured_in, sizes_in, work_of
+from testigo.rental.measuring import NotMeasured, Sizes, checkpoint_every, measured_in, plan_in, sizes_in, work_of
 from testigo.rental.plan import MARGIN, Measured, Package, Piece, RentalPlan, RunWork, duration, plan_rental
 from testigo.rental.real import Held, held_against, held_in, of_all, told_difference
 
@@ -29,6 +29,7 @@ __all__ = [
     "held_in",
     "measured_in",
     "of_all",
+    "plan_in",
     "plan_rental",
     "sizes_in",
     "told_difference",

@@ -12,7 +12,7 @@ from typing import Any
 from testigo.campaign import Campaign, PlannedRun, planned_runs
 from testigo.counting import counted
 from testigo.disk import read_lines
-from testigo.rental.plan import Measured, RunWork
+from testigo.rental.plan import Measured, RentalPlan, RunWork, plan_rental
 
 FEW, MANY = 500, 2000
 
@@ -52,6 +52,37 @@ def checkpoint_every(campaign: Campaign, updates: int) -> int:
     """The rule of `checkpoint: {every: auto}`; the training room, which says it too, would import torch."""
     every = campaign.training.checkpoint.every
     return every if isinstance(every, int) else 50 if updates < FEW else 200 if updates > MANY else 100
+
+
+def plan_in(
+    root: Path, campaign: Campaign, *, pilot: Path | None = None, with_runs: bool = True, **wanted: Any
+) -> tuple[RentalPlan, dict[str, str]]:
+    """The plan of a workspace by what was measured there, and where each number comes from.
+
+    Parameters
+    ----------
+    pilot, with_runs
+        As `measured_in` takes them.
+    wanted
+        What else `plan_rental` takes: days, price, margin.
+
+    Raises
+    ------
+    NotMeasured
+        When there is no pilot or no baseline yet.
+    """
+    sizes = sizes_in(root)
+    measured, sources = measured_in(root, campaign, sizes, pilot=pilot, with_runs=with_runs)
+    runs = work_of(campaign, sizes)
+    plan = plan_rental(
+        measured,
+        runs,
+        baseline_rows=sizes.validation,
+        test_rows=sizes.test,
+        checkpoint_every=min(checkpoint_every(campaign, runs[0].updates), runs[0].updates),
+        **wanted,
+    )
+    return plan, sources
 
 
 def _work(planned: PlannedRun, sizes: Sizes) -> RunWork:

@@ -11,8 +11,8 @@ from typing import Any
 
 from testigo.campaign import Campaign
 from testigo.ledger import Event, kinds
-from testigo.rental.measuring import checkpoint_every, measured_in, sizes_in, work_of
-from testigo.rental.plan import RentalPlan, plan_rental
+from testigo.rental.measuring import plan_in
+from testigo.rental.plan import RentalPlan
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,7 @@ def held_in(root: Path, campaign: Campaign, events: Sequence[Event]) -> tuple[He
     NotMeasured
         When there is no pilot or no baseline yet.
     """
-    sizes = sizes_in(root)
-    measured, _sources = measured_in(root, campaign, sizes, with_runs=False)
-    runs = work_of(campaign, sizes)
-    plan = plan_rental(
-        measured,
-        runs,
-        baseline_rows=sizes.validation,
-        test_rows=sizes.test,
-        checkpoint_every=checkpoint_every(campaign, runs[0].updates),
-    )
+    plan, _sources = plan_in(root, campaign, with_runs=False)
     return held_against(plan, events, root)
 
 
