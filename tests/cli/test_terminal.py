@@ -100,11 +100,17 @@ class Screen(io.StringIO):
         return True
 
 
-def test_on_a_terminal_a_bar_is_drawn_while_a_step_goes_and_its_end_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Screen()
-    monkeypatch.setattr(terminal.sys, "stderr", screen)
+def screen_of(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """A terminal in the place of standard error. Taken in the test itself: before it pytest takes that place again."""
+    made = Screen()
+    monkeypatch.setattr(terminal.sys, "stderr", made)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
+    return made
+
+
+def test_on_a_terminal_a_bar_is_drawn_while_a_step_goes_and_its_end_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = screen_of(monkeypatch)
     with Terminal() as shown:
         shown.progress("train control-s0-0123456789", 0, 0, "the model is loaded")
         shown.progress("train control-s0-0123456789", 200, 300, "loss 1.000, validation 2.000, 0.1 s an update")
@@ -117,10 +123,7 @@ def test_on_a_terminal_a_bar_is_drawn_while_a_step_goes_and_its_end_stays(monkey
 
 
 def test_on_a_terminal_the_bar_of_a_step_that_ended_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Screen()
-    monkeypatch.setattr(terminal.sys, "stderr", screen)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERM", "xterm")
+    screen = screen_of(monkeypatch)
     with Terminal() as shown:
         shown.progress("train a", 1, 9)
         shown.progress("train b", 1, 9)
@@ -132,10 +135,7 @@ def test_on_a_terminal_the_bar_of_a_step_that_ended_vanishes(monkeypatch: pytest
 
 
 def test_on_a_terminal_runs_side_by_side_have_a_bar_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Screen()
-    monkeypatch.setattr(terminal.sys, "stderr", screen)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERM", "xterm")
+    screen = screen_of(monkeypatch)
     with Terminal() as shown:
         for done in (1, 2):
             shown.progress("train a", done, 9, "loss 1.000")
